@@ -12,6 +12,7 @@ import {
   type IdempotencyRecord,
   type ImportKeys,
   importedKeysMax,
+  type KeysOfOwner,
   type NewEvent,
 } from "../store/commands.ts";
 import type { Outcome } from "../store/management.ts";
@@ -110,7 +111,7 @@ function withValueUnlessSet<Made extends CounterChange>(fields: Check<Made>): Ch
   };
 }
 
-const ifVersion = optional(wholeNumber(1, Number.MAX_SAFE_INTEGER));
+const ifVersion = optional(wholeNumber(0, Number.MAX_SAFE_INTEGER));
 const rootKeyPermissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
 const rootKeyApiIds = list(text, apiIdsMax);
 
@@ -144,7 +145,7 @@ const commands: ByKind<Command> = {
     overlapMs: wholeNumber(0, overlapMsMax),
     event,
   }),
-  deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
+  deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, ifVersion, event }),
   createRootKey: object({
     kind: oneOf("createRootKey"),
     rootKey: object<NewRootKey>({
@@ -205,7 +206,14 @@ const commands: ByKind<Command> = {
   updateOwnerRemaining: withValueUnlessSet(
     object({ kind: oneOf("updateOwnerRemaining"), ownerId: text, ifVersion: absent, ...counterChange, event }),
   ),
-  deleteOwner: object({ kind: oneOf("deleteOwner"), ownerId: text, ifVersion: absent, event }),
+  stopOwner: object({ kind: oneOf("stopOwner"), ownerId: text, ifVersion, event }),
+  deleteOwner: object({
+    kind: oneOf("deleteOwner"),
+    ownerId: text,
+    ifVersion,
+    unless: optional(object<KeysOfOwner>({ apiIds: optional(apiIds), enabled: optional(truth) })),
+    event,
+  }),
   importKeys,
 };
 

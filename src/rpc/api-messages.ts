@@ -1,8 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ApiSchema, KeyDefaults as KeyDefaultsMessage } from "../../gen/latchkey/v1/apis_pb.js";
+import type { KeyDefaultsUpdate, Updates } from "../../gen/latchkey/v1/updates.ts";
 import type { KeyDefaults, StoredApi } from "../domain/api.ts";
+import type { ApiChangeParts, DefaultsParts } from "../domain/partial-changes.ts";
 import type { ApiPosition } from "../usecases/read-apis.ts";
-import { toRateLimit, toRatelimit, toRefillRule } from "./key-messages.ts";
+import { toRateLimit, toRateLimitPart, toRatelimit, toRefillPart, toRefillRule } from "./key-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /* APIs and their parts: as messages, and as the service knows them. */
@@ -17,6 +19,14 @@ export function toKeyDefaults(defaults: KeyDefaultsMessage): KeyDefaults {
     refill: refill && toRefillRule(refill),
     costMax,
   };
+}
+
+export function toApiChanges({ name, defaults }: Updates["latchkey.v1.UpdateApiRequest"]): ApiChangeParts {
+  return { name, defaults: defaults && toDefaultsParts(defaults) };
+}
+
+function toDefaultsParts({ ratelimit, refill, ...others }: KeyDefaultsUpdate): DefaultsParts {
+  return { ...others, rateLimit: ratelimit && toRateLimitPart(ratelimit), refill: refill && toRefillPart(refill) };
 }
 
 /** An API as it is read. */

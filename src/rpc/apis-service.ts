@@ -5,9 +5,9 @@ import type { EventDeps } from "../usecases/new-event.ts";
 import { getApi, listApis } from "../usecases/read-apis.ts";
 import { updateApi } from "../usecases/update-api.ts";
 import { ApiError } from "./api-error.ts";
-import { fromApisCursor, toApi, toApisCursor, toKeyDefaults } from "./api-messages.ts";
+import { fromApisCursor, toApi, toApiChanges, toApisCursor, toKeyDefaults } from "./api-messages.ts";
 import type { Endpoint } from "./call.ts";
-import { changesOf } from "./decoding/update-fields.ts";
+import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 
@@ -36,8 +36,7 @@ export function createApisEndpoints(deps: EventDeps): Endpoint[] {
 
     async updateApi(request, context) {
       const { apiId, ifVersion } = request;
-      const { name, defaults } = changesOf(UpdateApiRequestSchema, request);
-      const changes = { name, defaults: defaults === null ? {} : defaults && toKeyDefaults(defaults) };
+      const changes = toApiChanges(changesOf(UpdateApiRequestSchema, request));
       const { management } = context.caller;
       const updated = await updateApi(
         management,
@@ -46,8 +45,7 @@ export function createApisEndpoints(deps: EventDeps): Endpoint[] {
         deps,
       );
       if (updated === undefined) throw noSuchApi();
-      const changed = request.updateMask?.paths.join();
-      context.note({ changed });
+      context.note({ changed: changedFields(request) });
       return toApi(updated);
     },
 

@@ -12,13 +12,14 @@ import type {
   VerifyKeyRequest,
   VerifyKeyResponseSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
-import type { Updates } from "../../gen/latchkey/v1/updates.ts";
+import type { NamedRatelimitUpdate, RatelimitUpdate, RefillUpdate, Updates } from "../../gen/latchkey/v1/updates.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Costs } from "../domain/costs.ts";
 import { isExpired } from "../domain/expiry.ts";
 import type { Explanation } from "../domain/explanation.ts";
-import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts";
+import type { StoredKey, StoredSecret } from "../domain/key.ts";
 import type { NamedRateLimit } from "../domain/limits.ts";
+import type { KeyChangeParts, NamedRateLimitPart, Part } from "../domain/partial-changes.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import {
@@ -38,7 +39,7 @@ import { InvalidRequest } from "./invalid-request.ts";
 
 /* Keys and their parts: as messages, and as the service knows them. */
 
-export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"]): KeyFieldChanges {
+export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"]): KeyChangeParts {
   const { ownerId, name, meta, enabled, expires, ratelimit, ratelimits, refill, ...others } = changes;
   return {
     ownerId,
@@ -46,9 +47,9 @@ export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"])
     meta: meta === undefined ? undefined : checkMeta(meta ?? {}),
     enabled,
     expiresAtMs: expires,
-    rateLimit: ratelimit && toRateLimit(ratelimit),
-    rateLimits: ratelimits === null ? null : ratelimits?.map(toNamedRateLimit),
-    refill: refill && toRefillRule(refill),
+    rateLimit: ratelimit && toRateLimitPart(ratelimit),
+    rateLimits: ratelimits === null ? null : ratelimits?.map(toNamedRateLimitPart),
+    refill: refill && toRefillPart(refill),
     costMax: others.costMax,
     permissions: others.permissions,
     ipAllow: others.ipAllow,
@@ -69,8 +70,24 @@ export function toRefillRule({ interval, amount, carryOver }: Refill): RefillRul
   return { interval: interval as RefillRule["interval"], amount, carryOver };
 }
 
+export function toRefillPart({ interval, amount, carryOver }: RefillUpdate): Part<RefillRule> {
+  return { interval: interval as RefillRule["interval"] | undefined, amount, carryOver };
+}
+
+export function toRateLimitPart({ async, limit, duration }: RatelimitUpdate): Part<RateLimit> {
+  return { mode: async === undefined ? undefined : modeOf(async), limit, durationMs: duration };
+}
+
+export function toNamedRateLimitPart({ name, ...rule }: NamedRatelimitUpdate): NamedRateLimitPart {
+  return { name, rule: toRateLimitPart(rule) };
+}
+
+function modeOf(async: boolean): RateLimit["mode"] {
+  return async ? "local" : "strict";
+}
+
 export function toRateLimit({ async = true, limit, duration }: Omit<Ratelimit, "$typeName">): RateLimit {
-  return { mode: async ? "local" : "strict", limit, durationMs: duration };
+  return { mode: modeOf(async), limit, durationMs: duration };
 }
 
 export function toNamedRateLimit({ name, ...rule }: NamedRatelimit): NamedRateLimit {

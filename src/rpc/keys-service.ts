@@ -17,7 +17,7 @@ import { updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint } from "./call.ts";
-import { changesOf } from "./decoding/update-fields.ts";
+import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
@@ -114,8 +114,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateKey(management, { keyId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
-      const changed = request.updateMask?.paths.join();
-      context.note({ keyId, changed });
+      context.note({ keyId, changed: changedFields(request) });
       return toKey(updated, deps);
     },
 

@@ -1,9 +1,18 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { CreateOwnerRequest, OwnerSchema } from "../../gen/latchkey/v1/owners_pb.js";
 import type { Updates } from "../../gen/latchkey/v1/updates.ts";
-import type { NewOwner, OwnerFieldChanges, StoredOwner } from "../domain/owner.ts";
+import type { NewOwner, StoredOwner } from "../domain/owner.ts";
+import type { OwnerChangeParts } from "../domain/partial-changes.ts";
 import { checkMeta } from "./check-meta.ts";
-import { toNamedRateLimit, toNamedRatelimits, toRefillRule, toRefillState, unlessEmpty } from "./key-messages.ts";
+import {
+  toNamedRateLimit,
+  toNamedRateLimitPart,
+  toNamedRatelimits,
+  toRefillPart,
+  toRefillRule,
+  toRefillState,
+  unlessEmpty,
+} from "./key-messages.ts";
 
 /* Owners: as messages, and as the service knows them. */
 
@@ -20,14 +29,14 @@ export function toNewOwner(owner: CreateOwnerRequest): NewOwner {
   };
 }
 
-export function toOwnerChanges(changes: Updates["latchkey.v1.UpdateOwnerRequest"]): OwnerFieldChanges {
+export function toOwnerChanges(changes: Updates["latchkey.v1.UpdateOwnerRequest"]): OwnerChangeParts {
   const { meta, enabled, apiIds, refill, ratelimits } = changes;
   return {
     meta: meta === undefined ? undefined : checkMeta(meta ?? {}),
     enabled,
     apiIds,
-    refill: refill && toRefillRule(refill),
-    rateLimits: ratelimits === null ? null : ratelimits?.map(toNamedRateLimit),
+    refill: refill && toRefillPart(refill),
+    rateLimits: ratelimits === null ? null : ratelimits?.map(toNamedRateLimitPart),
   };
 }
 

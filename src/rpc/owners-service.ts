@@ -3,15 +3,16 @@ import {
   OwnersServiceUpdateRemainingRequestSchema,
   UpdateOwnerRequestSchema,
 } from "../../gen/latchkey/v1/owners_pb.js";
+import { requirePermission } from "../usecases/authorise.ts";
 import { createOwner } from "../usecases/create-owner.ts";
-import { deleteOwner } from "../usecases/delete-owner.ts";
+import { type DeleteOwnerRequest, deleteOwner } from "../usecases/delete-owner.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { getOwner, listOwners } from "../usecases/read-owners.ts";
 import { updateOwner } from "../usecases/update-owner.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint } from "./call.ts";
-import { changesOf } from "./decoding/update-fields.ts";
+import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { toCounterChange } from "./key-messages.ts";
@@ -48,8 +49,7 @@ export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
-      const changed = request.updateMask?.paths.join();
-      context.note({ changed });
+      context.note({ changed: changedFields(request) });
       return toOwner(updated);
     },
 
@@ -63,8 +63,14 @@ export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
       return updated;
     },
 
-    async deleteOwner({ ownerId }, context) {
-      const existed = await deleteOwner(context.caller.management, ownerId, idempotencyKeyOf(context), deps);
+    async deleteOwner(request, context) {
+      const { ownerId } = request;
+      // The message's rules allow no other.
+      const keys = request.keys as DeleteOwnerRequest["keys"];
+      if (keys === "disable") requirePermission(context.caller, "keys.update");
+      if (keys === "delete") requirePermission(context.caller, "keys.delete");
+      const { management } = context.caller;
+      const existed = await deleteOwner(management, { ownerId, keys }, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchOwner();
       return {};
     },

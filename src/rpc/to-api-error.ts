@@ -1,5 +1,6 @@
 import { CostTooHigh } from "../domain/costs.ts";
 import { Forbidden } from "../domain/forbidden.ts";
+import { IncompleteRule } from "../domain/partial-changes.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { StateConflict } from "../usecases/conflict.ts";
@@ -20,7 +21,7 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ExpiresInThePast) {
     return toApiError(new InvalidRequest([{ path: "expires", message: error.message }]));
   }
-  if (error instanceof CostTooHigh) {
+  if (error instanceof CostTooHigh || error instanceof IncompleteRule) {
     return toApiError(new InvalidRequest([{ path: error.path, message: error.message }]));
   }
   if (error instanceof IdempotencyConflict || error instanceof StateConflict)

@@ -1,6 +1,7 @@
 import { create, type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
+import { updateFieldsOf } from "./decoding/update-fields.ts";
 import { InvalidRequest, type Violation } from "./invalid-request.ts";
 
 const validator = createValidator();
@@ -10,7 +11,21 @@ export function validated<Desc extends DescMessage>(desc: Desc, message: Message
   const result = validator.validate(desc, message);
   if (result.kind === "error") throw result.error;
   if (result.kind === "valid") return message;
-  throw new InvalidRequest(result.violations.map(toViolation));
+  const violations = result.violations.filter((violation) => !isOfAbsentPart(desc, violation));
+  if (violations.length === 0) return message;
+  throw new InvalidRequest(violations.map(toViolation));
+}
+
+/** What is absent in a message that an update changes in part is stored already, or found to be missing when it is looked for. */
+function isOfAbsentPart(desc: DescMessage, { field: path, ruleId }: RuleViolation): boolean {
+  const [top] = path;
+  const last = path.at(-1);
+  if (top?.kind !== "field" || last?.kind === "oneof") return false;
+  const parts = updateFieldsOf(desc)?.changes.get(top.name)?.parts;
+  if (parts === undefined) return false;
+  if (ruleId !== "required") return ruleId.includes(".needs_");
+  // Not that by which an item of a list is recognised: it is none of the parts.
+  return last?.kind === "field" && (last.parent !== top.message || parts.has(last.name));
 }
 
 /** Compiles the rules of a message before its first use, which would otherwise be slow. */

@@ -41,6 +41,7 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
     case "createOwner":
     case "updateOwner":
     case "updateOwnerRemaining":
+    case "stopOwner":
     case "deleteOwner":
       return [{ kind: "owner", ownerId: targetIdOf(command), isNew: command.kind === "createOwner" }];
   }

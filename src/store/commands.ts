@@ -15,7 +15,7 @@ export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 
 export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
 
-export type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | DeleteOwner;
+export type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | StopOwner | DeleteOwner;
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -84,6 +84,8 @@ export interface RerollKey extends Change<"rerollKey"> {
 /** Removes a key with its secrets, counter and window. Of several deletions of one key, one finds it. */
 export interface DeleteKey extends Change<"deleteKey"> {
   readonly keyId: string;
+  /** Only if this is the key's version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
 }
 
 /**
@@ -181,11 +183,30 @@ export interface UpdateOwnerRemaining extends Change<"updateOwnerRemaining">, Co
   readonly ifVersion?: number | undefined;
 }
 
+/** Disables an owner that is being deleted: from then on none of its keys can be used. */
+export interface StopOwner extends Change<"stopOwner"> {
+  readonly ownerId: string;
+  readonly ifVersion?: number | undefined;
+}
+
 /** Removes the record of an owner with its counter and windows. Its keys stay, and share nothing any more. */
 export interface DeleteOwner extends Change<"deleteOwner"> {
   readonly ownerId: string;
   readonly ifVersion?: number | undefined;
+  /** If there are such keys, it is a conflict that says how many. */
+  readonly unless?: KeysOfOwner | undefined;
 }
+
+/** Keys that name an owner. */
+export interface KeysOfOwner {
+  /** Only of these APIs. Undefined: of all. */
+  readonly apiIds?: readonly string[] | undefined;
+  /** Only those that are enabled. */
+  readonly enabled?: boolean | undefined;
+}
+
+/** Keys of an owner are counted up to here: more are one more than this. */
+export const countedKeysMax = 10_000;
 
 /** What a command is about, such as a key, a new one included. */
 export function targetIdOf(command: Command): string {
@@ -204,6 +225,7 @@ export function targetIdOf(command: Command): string {
       return command.owner.id;
     case "updateOwner":
     case "updateOwnerRemaining":
+    case "stopOwner":
     case "deleteOwner":
       return command.ownerId;
     default:

@@ -13,13 +13,14 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   createOwner: "owners.createOwner",
   updateOwner: "owners.updateOwner",
   updateOwnerRemaining: "owners.updateRemaining",
+  stopOwner: "owners.deleteOwner",
   deleteOwner: "owners.deleteOwner",
   createRootKey: "rootKeys.createRootKey",
   updateRootKey: "rootKeys.updateRootKey",
   revokeRootKey: "rootKeys.revokeRootKey",
   createApi: "apis.createApi",
   updateApi: "apis.updateApi",
-  // The deletion of an API with its keys is one call.
+  // The deletion of an API, or of an owner, with its keys is one call.
   stopApi: "apis.deleteApi",
   deleteApiKeys: "apis.deleteApi",
   deleteApi: "apis.deleteApi",

@@ -26,6 +26,7 @@ export interface ChangeAnswers {
   readonly updateRootKey: StoredRootKey;
   readonly createOwner: StoredOwner;
   readonly updateOwner: StoredOwner;
+  readonly stopOwner: StoredOwner;
   /** As of `updateRemaining`. */
   readonly updateOwnerRemaining: { readonly remaining: number | undefined; readonly version: number };
   readonly createApi: StoredApi;
@@ -47,12 +48,17 @@ export type Outcome<Kind extends Command["kind"] = never> =
   /** There is no such key or API; with `createKey`, no such API. */
   | { readonly outcome: "missing" }
   /** What is stored does not allow it. Nothing has changed. */
-  | { readonly outcome: "conflict"; readonly reason: ConflictReason }
+  | {
+      readonly outcome: "conflict";
+      readonly reason: ConflictReason;
+      /** Of `ownerHasKeys`: how many, up to `countedKeysMax` and one. */
+      readonly keys?: number;
+    }
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
 
 /**
  * The key or owner has no counter; the counter would fall below 0, or rise above its bound; the key, owner or API has another
- * version; the owner exists already; the API exists already, is being deleted, or has keys.
+ * version; the owner exists already, or has keys; the API exists already, is being deleted, or has keys.
  */
 export type ConflictReason =
   | "noCounter"
@@ -60,6 +66,7 @@ export type ConflictReason =
   | "aboveMax"
   | "version"
   | "ownerExists"
+  | "ownerHasKeys"
   | "apiExists"
   | "apiIsDeleting"
   | "hasKeys";

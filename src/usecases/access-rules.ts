@@ -71,6 +71,7 @@ const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Co
     target: ({ ownerId, changes }) => ({ ownerId, apiIdsAfter: changes.apiIds }),
   },
   updateOwnerRemaining: { permissions: ["owners.update"], target: ofOwner },
+  stopOwner: { permissions: ["owners.delete"], target: ofOwner },
   deleteOwner: { permissions: ["owners.delete"], target: ofOwner },
 };
 
@@ -116,15 +117,19 @@ const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, {
   // Read again by methods that create or change it, to answer a repeated request.
   key: { permissions: ["keys.read", "keys.create", "keys.update"], read: readOwnKey },
   keyOfSecret: { permissions: ["keys.read"], read: readOwnKey },
-  keys: { permissions: ["keys.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
+  // Read by `deleteOwner` too, which disables or deletes them.
+  keys: {
+    permissions: ["keys.read", "owners.delete"],
+    read: (query, apiIds, store) => store.read({ ...query, apiIds }),
+  },
   rootKey: { permissions: ["rootKeys.read", "rootKeys.update"], read: refuseLimited },
   rootKeys: { permissions: ["rootKeys.read"], read: refuseLimited },
   // Read again by the methods that create or change it.
   api: { permissions: ["apis.read", "apis.create", "apis.update"], read: readOwnApi },
   apiDefaults: { permissions: ["keys.create"], read: readOwnApi },
   apis: { permissions: ["apis.read"], read: (query, within, store) => store.read({ ...query, within }) },
-  // Read again by the methods that create or change it.
-  owner: { permissions: ["owners.read", "owners.create", "owners.update"], read: readOwnOwner },
+  // Read again by the methods that create, change or delete it.
+  owner: { permissions: ["owners.read", "owners.create", "owners.update", "owners.delete"], read: readOwnOwner },
   // For explanations of the key.
   ownerOfKey: {
     permissions: ["keys.read"],

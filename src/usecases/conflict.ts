@@ -1,15 +1,23 @@
+import { countedKeysMax } from "../store/commands.ts";
 import type { ConflictReason } from "../store/management.ts";
 
 /** What is stored does not allow the change, and nothing has changed. Safe to show to the caller. */
 export class StateConflict extends Error {
   override readonly name = "StateConflict";
 
-  constructor(reason: ConflictReason) {
-    super(said[reason]);
+  /** `keys`: how many, where they are the reason. */
+  constructor(reason: ConflictReason, keys = 0) {
+    super(reason === "ownerHasKeys" ? saidOfKeys(keys) : said[reason]);
   }
 }
 
-const said: Readonly<Record<ConflictReason, string>> = {
+function saidOfKeys(keys: number): string {
+  const many =
+    keys > countedKeysMax ? `more than ${countedKeysMax} keys name` : keys === 1 ? "1 key names" : `${keys} keys name`;
+  return `${many} the owner; say what becomes of them with keys: "keep", "disable" or "delete"`;
+}
+
+const said: Readonly<Record<Exclude<ConflictReason, "ownerHasKeys">, string>> = {
   noCounter: "it has no counter; set one first with updateRemaining",
   belowZero: "the counter would fall below 0",
   aboveMax: "the counter would rise above 2147483647",

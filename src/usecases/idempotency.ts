@@ -67,38 +67,42 @@ export function createIdempotency<Answer>(
 }
 
 /** A request that may be repeated. */
-interface Repeatable extends Pick<Ambient, "random"> {
+interface Repeatable<Kept> extends Pick<Ambient, "random"> {
   readonly key: IdempotencyKey | undefined;
   /** As it came: what it means may change with time. */
   readonly request: object;
+  /** What a repeated request has to know of the first one. */
+  readonly kept?: Kept;
 }
 
 /**
  * Makes a change whose answer has no secret, once for each idempotency key. "repeated": it was made before by the same
  * request, which is answered with what is there now.
  */
-export async function changeOnce<Made extends Command>(
+export async function changeOnce<Made extends Command, Kept = null>(
   management: Pick<Management, "change">,
   command: Made,
   targetId: string,
-  { key, request, random }: Repeatable,
-): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | Repeated> {
+  { key, request, random, kept }: Repeatable<Kept>,
+): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | Repeated<Kept>> {
   if (key === undefined) {
     // Without a record nothing can be repeated.
     return (await management.change(command)) as Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }>;
   }
-  const idempotency = createIdempotency<null>(key, request);
-  const record = idempotency.record(null, targetId, command.event.atMs, random);
+  const idempotency = createIdempotency<Kept | null>(key, request);
+  const record = idempotency.record(kept ?? null, targetId, command.event.atMs, random);
   const outcome = await management.change(command, record);
   if (outcome.outcome !== "repeated") return outcome as Exclude<typeof outcome, { outcome: "repeated" }>;
-  idempotency.open(outcome.record);
-  return { outcome: "repeated", targetId: outcome.record.targetId };
+  const first = idempotency.open(outcome.record);
+  return { outcome: "repeated", targetId: outcome.record.targetId, kept: first as Kept };
 }
 
-interface Repeated {
+interface Repeated<Kept> {
   readonly outcome: "repeated";
   /** What the first request has made or changed. */
   readonly targetId: string;
+  /** As the first request gave it. */
+  readonly kept: Kept;
 }
 
 function opened(sealingKey: Uint8Array, sealed: string): string | undefined {

@@ -1,20 +1,34 @@
-import type { StoredOwner } from "../domain/owner.ts";
+import type { OwnerFieldChanges, StoredOwner } from "../domain/owner.ts";
+import { areWhole, completeOwnerChanges, type OwnerChangeParts } from "../domain/partial-changes.ts";
 import type { UpdateOwner } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
+import { changeInPart } from "./change-in-part.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";
 
-/** Answers the owner as it is then; undefined if there is no such owner. Throws `StateConflict` or `Forbidden`. */
+interface UpdateOwnerRequest extends Pick<UpdateOwner, "ownerId" | "ifVersion"> {
+  readonly changes: OwnerChangeParts;
+}
+
+/** Answers the owner as it is then; undefined if there is no such owner. Throws `StateConflict`, `IncompleteRule` or `Forbidden`. */
 export async function updateOwner(
   management: Management,
-  request: Pick<UpdateOwner, "ownerId" | "ifVersion" | "changes">,
+  request: UpdateOwnerRequest,
   key: IdempotencyKey | undefined,
   deps: EventDeps,
 ): Promise<StoredOwner | undefined> {
-  const { ownerId } = request;
-  const command = { kind: "updateOwner", ...request, event: newEvent(deps) } as const;
-  const outcome = await changeOnce(management, command, ownerId, { key, request, ...deps });
+  const { ownerId, ifVersion, changes: parts } = request;
+  const event = newEvent(deps);
+  const read = () => management.read({ kind: "owner", ownerId });
+  const change = (changes: OwnerFieldChanges, version: number | undefined) => {
+    const command = { kind: "updateOwner", ownerId, ifVersion: version, changes, event } as const;
+    return changeOnce(management, command, ownerId, { key, request, ...deps });
+  };
+  const complete = (stored: StoredOwner) => completeOwnerChanges(parts, stored);
+  const outcome = await (areWhole(parts)
+    ? change(parts as OwnerFieldChanges, ifVersion)
+    : changeInPart({ ifVersion, read, complete, change }));
   switch (outcome.outcome) {
     case "done":
       return outcome.answer;
@@ -23,6 +37,6 @@ export async function updateOwner(
     case "missing":
       return undefined;
     case "repeated":
-      return management.read({ kind: "owner", ownerId });
+      return read();
   }
 }

@@ -142,6 +142,15 @@ export const brokenOwners: readonly BrokenStore[] = [
     ifVersion: undefined,
   })),
   changes("deletes an owner of any version", "deleteOwner", (command) => ({ ...command, ifVersion: undefined })),
+  changes("deletes an owner that keys name", "deleteOwner", (command) => ({ ...command, unless: undefined })),
+  changes("keeps an owner for keys of other APIs", "deleteOwner", ({ unless, ...command }) => ({
+    ...command,
+    unless: unless && { ...unless, apiIds: undefined },
+  })),
+  changes("keeps an owner for keys that are disabled", "deleteOwner", ({ unless, ...command }) => ({
+    ...command,
+    unless: unless && { ...unless, enabled: undefined },
+  })),
   changes("compares the version of an owner before it changes it", "updateOwner", async (command, inner) => {
     const owner = await ownerOf(inner, command.ownerId);
     await nextTurn();

@@ -136,6 +136,25 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "deleting a key of another version is a conflict, and the key stays",
+    async run(store, clock) {
+      const key = sampleKey(clock);
+      await createKey(store.management, key);
+      const deleteVersion = (ifVersion: number, keyId = key.id) =>
+        store.management.change({
+          kind: "deleteKey",
+          keyId,
+          ifVersion,
+          event: { id: `evt_${ifVersion}`, atMs: 1, actor: "root_test" },
+        });
+      expect(await deleteVersion(2)).toEqual({ outcome: "conflict", reason: "version" });
+      expect(await store.keys.findByDigest(key.secretDigest)).toBeDefined();
+      expect(await deleteVersion(1, "key_none")).toEqual({ outcome: "missing" });
+      expect(await deleteVersion(1)).toMatchObject({ outcome: "done" });
+      expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
+    },
+  },
+  {
     name: "of several deletions of one key at once, one deletes it",
     async run(store, clock) {
       const key = sampleKey(clock);

@@ -214,6 +214,60 @@ export const ownerCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "an owner that is stopped is disabled, and as it was otherwise",
+    async run(store) {
+      const { management } = store;
+      await createOwner(management, sampleOwner("one", { ...full, enabled: true, remaining: 4 }));
+      const before = await readOwner(store, "one");
+      const stop = (ownerId: string, ifVersion?: number) =>
+        management.change({
+          kind: "stopOwner",
+          ownerId,
+          ifVersion,
+          event: { id: "evt_stop", atMs: 9, actor: "root_test" },
+        });
+      expect(await stop("another")).toEqual({ outcome: "missing" });
+      expect(await stop("one", 2)).toEqual({ outcome: "conflict", reason: "version" });
+      expect(await stop("one", 1)).toMatchObject({ outcome: "done" });
+      expect(await readOwner(store, "one")).toEqual({ ...before, enabled: false, updatedAtMs: 9, version: 2 });
+      expect(await store.keys.findOwner("one")).toMatchObject({ enabled: false });
+    },
+  },
+  {
+    name: "an owner that keys name is not deleted unless they may stay, and the conflict says how many there are",
+    async run(store, clock) {
+      const { management } = store;
+      await createOwner(management, sampleOwner("one", { ...full, remaining: 4 }));
+      const before = await readOwner(store, "one");
+      const event = { id: "evt_disabled", atMs: 1, actor: "root_test" };
+      const made = [
+        ["a", true],
+        ["a", false],
+        ["b", true],
+      ] as const;
+      for (const [apiId, enabled] of made)
+        await createKey(management, sampleKey(clock, { apiId, enabled, ownerId: "one" }));
+      await createKey(management, sampleKey(clock, { apiId: "a", ownerId: "another" }));
+      const conflict = (keys: number) => ({ outcome: "conflict", reason: "ownerHasKeys", keys });
+      expect(await deleteOwner(management, "one", undefined, {})).toEqual(conflict(3));
+      expect(await deleteOwner(management, "one", 1, { apiIds: ["a"] })).toEqual(conflict(2));
+      expect(await deleteOwner(management, "one", 1, { enabled: true })).toEqual(conflict(2));
+      expect(await deleteOwner(management, "one", 1, { apiIds: ["a", "c"], enabled: true })).toEqual(conflict(1));
+      expect(await deleteOwner(management, "one", 2, {})).toEqual({ outcome: "conflict", reason: "version" });
+      expect(await deleteOwner(management, "another", undefined, {})).toEqual({ outcome: "missing" });
+      expect(await readOwner(store, "one")).toEqual(before);
+      expect(await deleteOwner(management, "one", undefined, { apiIds: ["c"] })).toEqual(done);
+      expect(await readOwner(store, "one")).toBeUndefined();
+      await createOwner(management, sampleOwner("two"));
+      const last = sampleKey(clock, { ownerId: "two" });
+      await createKey(management, last);
+      expect(await deleteOwner(management, "two", undefined, { enabled: true })).toEqual(conflict(1));
+      await management.change({ kind: "updateKey", keyId: last.id, changes: { enabled: false }, event });
+      expect(await deleteOwner(management, "two", undefined, {})).toEqual(conflict(1));
+      expect(await deleteOwner(management, "two", undefined, { enabled: true })).toEqual(done);
+    },
+  },
+  {
     name: "a deleted owner is gone, its keys stay, and it can be created again",
     async run(store, clock) {
       const key = sampleKey(clock, { ownerId: "one", remaining: 2 });

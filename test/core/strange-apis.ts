@@ -33,7 +33,7 @@ export const impossibleOfApis: Record<string, [string, Question][]> = {
     ["a default bound on costs of 0", createApi({ defaults: { costMax: 0 } })],
     ["a default refill without a counter", createApi({ defaults: { refill: refillRule() } })],
     ["a default that keys have not", createApi({ defaults: { rateLimits: [] } })],
-    ["an update of version 0", updateApi({ name: "name" }, { ifVersion: 0 })],
+    ["an update of a version below all", updateApi({ name: "name" }, { ifVersion: -1 })],
     ["an update to no defaults at all", updateApi({ defaults: null })],
     ["an update to an empty name", updateApi({ name: "" })],
     ["an update of no API", updateApi({ name: "name" }, { apiId: "" })],

@@ -51,7 +51,7 @@ export const impossibleOfOwners: Record<string, [string, Question][]> = {
       name,
       updateOwner(fields),
     ]),
-    ["an update of version 0", updateOwner({ enabled: true }, { ifVersion: 0 })],
+    ["an update of a version below all", updateOwner({ enabled: true }, { ifVersion: -1 })],
     ["an update to no metadata at all", updateOwner({ meta: null })],
     ["an update to no state", updateOwner({ enabled: null })],
     ["an update of a counter", updateOwner({ remaining: 5 })],
@@ -62,7 +62,16 @@ export const impossibleOfOwners: Record<string, [string, Question][]> = {
     ["an increment of nothing", updateRemaining({ op: "increment", value: undefined })],
     ["a counter of a version", updateRemaining({ ifVersion: 1 })],
     ["a deletion of no owner", change({ kind: "deleteOwner", ownerId: "" })],
-    ["a deletion of a version", change({ kind: "deleteOwner", ownerId: "owner", ifVersion: 1 })],
+    ["a deletion of a version below all", change({ kind: "deleteOwner", ownerId: "owner", ifVersion: -1 })],
+    ["a stop of no owner", change({ kind: "stopOwner", ownerId: "" })],
+    [
+      "a deletion unless there are keys of no API",
+      change({ kind: "deleteOwner", ownerId: "owner", unless: { apiIds: [] } }),
+    ],
+    [
+      "a deletion unless there are keys of a state",
+      change({ kind: "deleteOwner", ownerId: "owner", unless: { enabled: 1 } }),
+    ],
   ],
   "a question about owners": [
     ["an owner of no name", read({ kind: "owner", ownerId: "" })],

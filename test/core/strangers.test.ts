@@ -161,7 +161,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["a key that is perhaps enabled", updateKey({ enabled: null })],
     ["an expiry before all time", updateKey({ expiresAtMs: 0 })],
     ["a refill of nothing", updateKey({ refill: { interval: "daily", amount: 0, carryOver: true } })],
-    ["a change of version 0", updateKey({ name: "name" }, { ifVersion: 0 })],
+    ["a change of a version below all", updateKey({ name: "name" }, { ifVersion: -1 })],
     ["a change of nothing that has a name", updateKey([])],
     ["a change of no key", setLimit("", 1, 1000)],
     ["a change of a key with a zero character", setLimit("\0", 1, 1000)],

@@ -59,7 +59,12 @@ describe.each(oneEngine)("on $name", (engine) => {
       const generated = await apis.createApi({});
       expect(generated).toEqual({ apiId: expect.stringMatching(/^api_[0-9A-Za-z]{22}$/), ...moments, version: 1 });
       const update = { apiId: "payments", ifVersion: 1, defaults: { remaining: 0 } };
-      const updated = { ...created, defaults: { remaining: 0 }, updatedAt: expect.any(Number), version: 2 };
+      const updated = {
+        ...created,
+        defaults: { ...storedDefaults, remaining: 0 },
+        updatedAt: expect.any(Number),
+        version: 2,
+      };
       expect(await apis.updateApi(update)).toEqual(updated);
       await expect(apis.updateApi(update)).rejects.toThrow("its version is not ifVersion");
 

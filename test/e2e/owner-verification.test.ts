@@ -111,7 +111,7 @@ describe.each(oneEngine)("what keys of one owner share on $name", (engine) => {
     await owners.updateOwner({ ownerId: "acme", ratelimits: [{ name: "day", limit: 1, duration, async: false }] });
     expect(await verify(elsewhere)).toMatchObject({ code: "VALID", owner: { ratelimits: [{ remaining: 0 }] } });
     expect(await verify(elsewhere)).toMatchObject({ code: "RATE_LIMITED", owner: { remaining: 3 } });
-    await owners.deleteOwner({ ownerId: "acme" });
+    await owners.deleteOwner({ ownerId: "acme", keys: "keep" });
     const freed = await verify(elsewhere);
     expect([freed.code, freed.ownerId, freed.owner]).toEqual(["VALID", "acme", undefined]);
 
@@ -154,7 +154,7 @@ describe("changes of an owner", () => {
     await untilThere({ code: "VALID", owner: { ratelimits: [] } });
     await client.owners.updateOwner({ ownerId: "acme", enabled: false });
     await untilThere({ code: "DISABLED" });
-    await client.owners.deleteOwner({ ownerId: "acme" });
+    await client.owners.deleteOwner({ ownerId: "acme", keys: "keep" });
     await untilThere({ code: "VALID" });
   });
 });

@@ -7,6 +7,7 @@ import type {
   IdempotencyRecord,
   ImportedKey,
   KeptAnswer,
+  KeysOfOwner,
   NewEvent,
   RerollKey,
   UpdateRemaining,
@@ -129,8 +130,13 @@ export function updateOwnerRemaining(
   return management.change({ kind: "updateOwnerRemaining", ownerId, op, value, ifVersion, event: testEvent(atMs) });
 }
 
-export function deleteOwner(management: Changes, ownerId: string, ifVersion?: number): Promise<Outcome<"deleteOwner">> {
-  return management.change({ kind: "deleteOwner", ownerId, ifVersion, event: testEvent() });
+export function deleteOwner(
+  management: Changes,
+  ownerId: string,
+  ifVersion?: number,
+  unless?: KeysOfOwner,
+): Promise<Outcome<"deleteOwner">> {
+  return management.change({ kind: "deleteOwner", ownerId, ifVersion, unless, event: testEvent() });
 }
 
 export function importKeys(

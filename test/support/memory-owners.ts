@@ -1,4 +1,4 @@
-import type { StoredKey } from "../../src/domain/key.ts";
+import type { NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfOwner } from "../../src/domain/limits.ts";
 import { concernsApi, type Owner, type StoredOwner } from "../../src/domain/owner.ts";
 import { counterOfOwner } from "../../src/domain/subject.ts";
@@ -7,6 +7,7 @@ import type { Change } from "../../src/store/changes.ts";
 import type {
   Command,
   CreateOwner,
+  KeysOfOwner,
   OwnerCommand,
   UpdateOwner,
   UpdateOwnerRemaining,
@@ -25,6 +26,7 @@ interface Parts {
   readonly update: typeof updatedCounter;
   readonly refill: typeof withRefill;
   readonly nowMs: () => number;
+  readonly keys: () => readonly Pick<NewKey, "ownerId" | "apiId" | "enabled">[];
   /** Called with each change, and its event. */
   readonly onChange: (change: Extract<Change, { kind: "owner" }>, event: KeptEvent) => void;
 }
@@ -115,21 +117,31 @@ export class MemoryOwners {
   #changeKept(
     command: Exclude<OwnerCommand, CreateOwner>,
     owner: KeptOwner,
-  ): Outcome<"updateOwner" | "updateOwnerRemaining" | "deleteOwner"> {
+  ): Outcome<"updateOwner" | "updateOwnerRemaining" | "stopOwner" | "deleteOwner"> {
     switch (command.kind) {
       case "updateOwner":
-        return this.#update(command, owner);
+        return this.#update(command.changes, owner);
+      case "stopOwner":
+        return this.#update({ enabled: false }, owner);
       case "updateOwnerRemaining":
         return this.#updateRemaining(command, owner);
-      case "deleteOwner":
+      case "deleteOwner": {
+        const keys = command.unless === undefined ? 0 : this.#countKeys(owner.id, command.unless);
+        if (keys > 0) return { outcome: "conflict", reason: "ownerHasKeys", keys };
         this.#owners.delete(owner.id);
         this.#parts.counters.delete(counterOfOwner(owner.id));
         this.#parts.windows.deleteOf(counterOfOwner(owner.id));
         return { outcome: "done", changed: [] };
+      }
     }
   }
 
-  #update({ changes: { refill: rule, ...fields } }: UpdateOwner, owner: KeptOwner): Outcome<"updateOwner"> {
+  #countKeys(ownerId: string, { apiIds, enabled }: KeysOfOwner): number {
+    const named = this.#parts.keys().filter((key) => key.ownerId === ownerId && (!enabled || key.enabled));
+    return named.filter(({ apiId }) => apiIds === undefined || apiIds.includes(apiId)).length;
+  }
+
+  #update({ refill: rule, ...fields }: UpdateOwner["changes"], owner: KeptOwner): Outcome<"updateOwner"> {
     const { counters, refill, nowMs } = this.#parts;
     const subject = counterOfOwner(owner.id);
     const counter = counters.get(subject);

@@ -56,6 +56,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     update,
     refill,
     nowMs,
+    keys: () => [...keys.values()],
     onChange(change, event) {
       changes.push(change);
       events.set(event.id, event);
@@ -214,6 +215,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
+    const { version: current = 1 } = changed.get(keyId) ?? {};
+    const asked = "ifVersion" in command ? command.ifVersion : undefined;
+    if ((asked ?? current) !== current) return { outcome: "conflict", reason: "version" };
     const told = { keyId, digests: secrets.of(keyId).map(({ digest }) => digest) };
     switch (command.kind) {
       case "updateRemaining": {
@@ -235,8 +239,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         deleteKey(key);
         break;
       case "updateKey": {
-        const { version = 1 } = changed.get(keyId) ?? {};
-        if ((command.ifVersion ?? version) !== version) return { outcome: "conflict", reason: "version" };
         const counter = counters.get(keyId);
         if (command.changes.refill && counter === undefined) return { outcome: "conflict", reason: "noCounter" };
         updateFields(key, command.changes);

@@ -123,14 +123,14 @@ describe("updates", () => {
     expect(properties.enabled.type).toBe("boolean");
     expect(properties.ifVersion.type).toBe("integer");
     expect(properties.meta.type).toEqual(["object", "null"]);
-    expect(properties.part.anyOf).toEqual([{ $ref: "#/components/schemas/UpdatedPart" }, { type: "null" }]);
+    expect(properties.part.anyOf).toEqual([{ $ref: "#/components/schemas/UpdatedPartUpdate" }, { type: "null" }]);
     expect(properties.tags).not.toHaveProperty("minItems");
     expect(properties.users).toMatchObject({ type: ["array", "null"], minItems: 1 });
   });
 
   it("have null in the client's types, and in those of what a handler gets", () => {
     const client = contentOf("latchkey/v1/client.ts");
-    for (const line of ["longName?: string | null", "enabled?: boolean", "part?: UpdatedPart | null"]) {
+    for (const line of ["longName?: string | null", "enabled?: boolean", "part?: UpdatedPartUpdate | null"]) {
       expect(client).toContain(`  ${line} | undefined;\n`);
     }
     expect(client).toContain('colour?: "red" | "blue" | null | undefined;');
@@ -141,6 +141,28 @@ describe("updates", () => {
     expect(updates).toContain('readonly longName?: NonNullable<UpdateWidgetRequest["longName"]> | null;');
     expect(updates).toContain('readonly enabled?: NonNullable<UpdateWidgetRequest["enabled"]>;');
     expect(updates).not.toContain("ifVersion");
+  });
+
+  it("have messages in a form in which nothing has to be sent, but for what an item of a list is recognised by", () => {
+    const { schemas } = JSON.parse(contentOf("openapi.json")).components;
+    expect(schemas.Rule).toMatchObject({ required: ["limit"] });
+    expect(schemas.RuleUpdate).not.toHaveProperty("required");
+    expect(schemas.RuleUpdate.properties).toMatchObject({
+      active: { type: ["boolean", "null"] },
+      limit: { type: "integer", minimum: 1 },
+      note: { type: ["string", "null"] },
+      part: { anyOf: [{ $ref: "#/components/schemas/UpdatedPartUpdate" }, { type: "null" }] },
+      used: { type: "integer", readOnly: true },
+    });
+    expect(schemas.NamedRuleUpdate).toMatchObject({ required: ["name"], properties: { limit: { type: "integer" } } });
+    const client = contentOf("latchkey/v1/client.ts");
+    expect(client).toContain("  rule?: RuleUpdate | RuleState | null | undefined;\n");
+    expect(client).toContain("  rules?: NamedRuleUpdate[] | null | undefined;\n");
+    const updates = contentOf("latchkey/v1/updates.ts");
+    expect(updates).toContain("readonly rules?: readonly NamedRuleUpdate[] | null;");
+    expect(updates).toContain('  readonly note?: NonNullable<Rule["note"]> | null;');
+    expect(updates).toContain('  readonly active?: NonNullable<Rule["active"]>;');
+    expect(updates).toContain('  readonly name: NonNullable<NamedRule["name"]>;');
   });
 
   const request = "UpdateWidgetRequest";

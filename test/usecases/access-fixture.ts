@@ -82,6 +82,7 @@ export function commandsOn(apiId: string): { readonly [Kind in CommandKind]: Ext
     createOwner: { kind: "createOwner", owner: sampleOwner("new owner", { apiIds: [apiId] }), event: testEvent() },
     updateOwner: { kind: "updateOwner", ownerId, changes: { enabled: false }, event: testEvent() },
     updateOwnerRemaining: { kind: "updateOwnerRemaining", ownerId, op: "increment", value: 1, event: testEvent() },
+    stopOwner: { kind: "stopOwner", ownerId, event: testEvent() },
     deleteOwner: { kind: "deleteOwner", ownerId, event: testEvent() },
   };
 }

@@ -28,6 +28,7 @@ const permissionOf: Readonly<Record<CommandKind | KeyQuery, string | undefined>>
   createOwner: "owners.create",
   updateOwner: "owners.update",
   updateOwnerRemaining: "owners.update",
+  stopOwner: "owners.delete",
   deleteOwner: "owners.delete",
   owner: "owners.read",
   ownerOfKey: "keys.read",

@@ -35,6 +35,9 @@ function keyOf(value: string, rootKey = "root key"): IdempotencyKey {
   return { rootKey: new Secret(rootKey), value: new Secret(value), method: "OwnersService/CreateOwner" };
 }
 
+const none = (ownerId: string) => ({ ownerId, keys: undefined });
+const keep = (ownerId: string) => ({ ownerId, keys: "keep" as const });
+
 describe("createOwner", () => {
   it("answers the owner, which is then read", async () => {
     const { management, deps, clock } = setUp();
@@ -71,7 +74,7 @@ describe("createOwner", () => {
   it("repeated after the owner was deleted says so, and does not make it again", async () => {
     const { management, deps } = setUp();
     await createOwner(management, request, keyOf("one"), deps);
-    await deleteOwner(management, "owner", undefined, deps);
+    await deleteOwner(management, keep("owner"), undefined, deps);
     await expect(createOwner(management, request, keyOf("one"), deps)).rejects.toThrow("was deleted since");
     expect(await getOwner(management, "owner")).toBeUndefined();
   });
@@ -119,11 +122,11 @@ it("updateRemaining of an owner is done once for an idempotency key, and repeate
 it("deleteOwner tells whether there was one, and repeated says the same and leaves one that was made anew", async () => {
   const { management, deps } = setUp();
   await createOwner(management, request, undefined, deps);
-  expect(await deleteOwner(management, "another", undefined, deps)).toBe(false);
-  expect(await deleteOwner(management, "owner", keyOf("one"), deps)).toBe(true);
-  expect(await deleteOwner(management, "owner", undefined, deps)).toBe(false);
+  expect(await deleteOwner(management, none("another"), undefined, deps)).toBe(false);
+  expect(await deleteOwner(management, none("owner"), keyOf("one"), deps)).toBe(true);
+  expect(await deleteOwner(management, none("owner"), undefined, deps)).toBe(false);
   await createOwner(management, request, undefined, deps);
-  expect(await deleteOwner(management, "owner", keyOf("one"), deps)).toBe(true);
+  expect(await deleteOwner(management, none("owner"), keyOf("one"), deps)).toBe(true);
   expect(await getOwner(management, "owner")).toBeDefined();
 });
 

@@ -1,6 +1,9 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { Management } from "../../src/store/management.ts";
+import type { Query } from "../../src/store/queries.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { updateKey } from "../../src/usecases/update-key.ts";
@@ -17,8 +20,8 @@ async function setUp() {
   const { management } = createMemoryStore(clock);
   const key = sampleKey(clock);
   await createKey(management, key);
-  const update = (...[request, repeatedAs]: [object, typeof idempotencyKey?]) =>
-    updateKey(management, { keyId: key.id, changes: {}, ...request }, repeatedAs, deps);
+  const update = (...[request, repeatedAs, on = management]: [object, typeof idempotencyKey?, Management?]) =>
+    updateKey(on, { keyId: key.id, changes: {}, ...request }, repeatedAs, deps);
   return { clock, management, key, update };
 }
 
@@ -51,4 +54,69 @@ it("is made once for an idempotency key, and a repeated request gets the key as 
   await expect(update({ changes: { name: "other" } }, idempotencyKey)).rejects.toThrow(IdempotencyConflict);
   await deleteKey(management, key.id);
   expect(await update(request, idempotencyKey)).toBeUndefined();
+});
+
+describe("a rule that is changed in part", () => {
+  const strict = { mode: "strict", limit: 5, durationMs: 1000 } as const;
+
+  it("is completed by what is stored when it is changed, whoever else changes it meanwhile", async () => {
+    const { update, management, key } = await setUp();
+    await update({ changes: { rateLimit: strict } });
+    let read = 0;
+    // Somebody else is faster, three times.
+    const raced = {
+      ...management,
+      async read<Asked extends Query>(query: Asked) {
+        const stored = await management.read(query);
+        if (++read <= 3) await update({ changes: { rateLimit: { ...strict, durationMs: 1000 * read } } });
+        return stored;
+      },
+    };
+    const changed = await update({ changes: { rateLimit: { limit: 9 } } }, undefined, raced);
+    expect(changed?.rateLimit).toEqual({ ...strict, limit: 9, durationMs: 3000 });
+    expect(read).toBe(4);
+    expect((await management.read({ kind: "key", keyId: key.id }))?.version).toBe(6);
+  });
+
+  it("is a conflict if the caller has asked for another version, complete or not", async () => {
+    const { update } = await setUp();
+    const limit = { rateLimit: { limit: 9 } };
+    await update({ changes: { name: "n" } });
+    await expect(update({ ifVersion: 1, changes: limit })).rejects.toThrow(new StateConflict("version"));
+    await expect(update({ ifVersion: 2, changes: limit })).rejects.toThrow("needs limit and duration");
+    await update({ ifVersion: 2, changes: { rateLimit: strict } });
+    await expect(update({ ifVersion: 2, changes: limit })).rejects.toThrow(new StateConflict("version"));
+    expect((await update({ ifVersion: 3, changes: limit }))?.rateLimit).toEqual({ ...strict, limit: 9 });
+  });
+
+  it("of an unknown key is unknown", async () => {
+    const { update } = await setUp();
+    expect(await update({ keyId: "key_none", changes: { rateLimit: { limit: 9 } } })).toBeUndefined();
+  });
+
+  it("is made once for an idempotency key, also if the rule is gone by then", async () => {
+    const { update } = await setUp();
+    await update({ changes: { rateLimit: strict } });
+    const request = { changes: { rateLimit: { limit: 9 } } };
+    await update(request, idempotencyKey);
+    expect(await update(request, idempotencyKey)).toMatchObject({ rateLimit: { ...strict, limit: 9 }, version: 3 });
+    await update({ changes: { rateLimit: null } });
+    expect(await update(request, idempotencyKey)).toMatchObject({ rateLimit: undefined, version: 4 });
+    const other = { ...idempotencyKey, value: new Secret("another order") };
+    await expect(update(request, other)).rejects.toThrow("needs limit and duration");
+  });
+
+  it("gives up if it is changed all the time", async () => {
+    const { update, management } = await setUp();
+    await update({ changes: { rateLimit: strict } });
+    const raced = {
+      ...management,
+      async read<Asked extends Query>(query: Asked) {
+        const stored = await management.read(query);
+        await update({ changes: { name: "n" } });
+        return stored;
+      },
+    };
+    await expect(update({ changes: { rateLimit: { limit: 9 } } }, undefined, raced)).rejects.toThrow(Unavailable);
+  });
 });

@@ -66,7 +66,8 @@ function typeOf({ type }: Pick<Field, "type">, role: Role): string {
     case "struct":
       return " Record<string, unknown>";
     case "message":
-      return ` ${type.name}`;
+      // What was read can be sent back.
+      return ` ${[type.name, ...type.readAs].join(" | ")}`;
     case "list":
       return ` (${typeOf(type.items, role).trim()})[]`.replace(/\((\w+)\)/, "$1");
   }

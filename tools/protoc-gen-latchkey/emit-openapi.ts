@@ -38,7 +38,7 @@ export function emitOpenapi({ services, messages }: Contract): string {
     paths,
     components: {
       schemas: {
-        ...Object.fromEntries(messages.map((message) => [message.name, schemaOf(message)])),
+        ...Object.fromEntries(messages.map((message) => [message.name, schemaOf(message, messages)])),
         Error: errorSchema,
       },
       responses: sharedResponses,
@@ -177,17 +177,27 @@ function sharedResponseOf(status: Status): keyof typeof sharedResponses {
   return status === 503 ? "Unavailable" : "Error";
 }
 
-function schemaOf({ role, comment, fields, needs }: Message): object {
+function schemaOf({ role, comment, fields, needs, readAs }: Message, messages: readonly Message[]): object {
   const required = fields.filter((field) => field.required).map((field) => field.name);
   return {
     type: "object",
     ...(comment && { description: unwrap(comment) }),
-    properties: Object.fromEntries(fields.map((field) => [field.name, nullable(field)])),
+    properties: {
+      ...Object.fromEntries(fields.map((field) => [field.name, nullable(field)])),
+      ...readOnlyProperties(fields, readAs, messages),
+    },
     ...(required.length > 0 && { required }),
     ...(Object.keys(needs).length > 0 && { dependentRequired: needs }),
     // The service refuses what it does not know; callers must not, since answers may grow.
     ...(role === "request" && { additionalProperties: false }),
   };
+}
+
+/** What callers read in place of the message, and can send back. The service ignores it. */
+function readOnlyProperties(fields: readonly Field[], readAs: readonly string[], messages: readonly Message[]): object {
+  const read = messages.filter(({ name }) => readAs.includes(name)).flatMap((message) => message.fields);
+  const more = read.filter(({ name }) => !fields.some((field) => field.name === name));
+  return Object.fromEntries(more.map((field) => [field.name, { ...propertyOf(field), readOnly: true }]));
 }
 
 /** In an update, `null` removes a field that can be absent. An empty list would not say whether it is removed. */

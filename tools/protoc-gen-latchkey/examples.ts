@@ -231,6 +231,6 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   "/v1/rootKeys.revokeRootKey": { request: { rootKeyId }, response: {} },
   "/v1/keys.deleteKey": { request: { keyId }, response: {} },
-  "/v1/owners.deleteOwner": { request: { ownerId }, response: {} },
+  "/v1/owners.deleteOwner": { request: { ownerId, keys: "disable" }, response: {} },
   "/v1/apis.deleteApi": { request: { apiId, force: true }, response: {} },
 };

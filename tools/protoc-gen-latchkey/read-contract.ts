@@ -5,8 +5,10 @@ import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { type Change, type Field, isSecret, isStruct, isUpdateMask, type Role, readField } from "./read-field.ts";
+import { type Field, isSecret, isStruct, isUpdateMask, type Options, type Role, readField } from "./read-field.ts";
 import { type HotMethod, readHot } from "./read-hot.ts";
+import { optionsIn, PACKAGE } from "./read-options.ts";
+import { withUpdateForms } from "./update-forms.ts";
 
 /** All services as their JSON callers see them. */
 export interface Contract {
@@ -63,13 +65,11 @@ export interface Message {
   readonly fields: readonly Field[];
   /** Fields that need another one beside them. */
   readonly needs: Readonly<Record<string, readonly string[]>>;
+  /** Messages of answers that can be sent in its place. What they have more is ignored. */
+  readonly readAs: readonly string[];
+  /** Of the form in which updates have a message: the name of the message. */
+  readonly formOf?: string;
 }
-
-const PACKAGE = "latchkey.v1";
-const CHANGES = new Map<string, Change>([
-  ["CHANGE_SET", "set"],
-  ["CHANGE_SET_OR_REMOVE", "set or remove"],
-]);
 
 /** Reads the services of all files. Files that are not ours or serve nothing over HTTP are passed over. */
 export function readContract(registry: FileRegistry, fileNames: readonly string[]): Contract {
@@ -214,10 +214,12 @@ function readMessages(methods: readonly DescMethod[], registry: FileRegistry): M
     visit(method.output, "response");
   }
   const inputs = new Set(methods.map(({ input }) => input));
-  return [...roles].map(([message, role]) => {
-    const isUpdate = checkUpdate(message, inputs.has(message), registry);
-    return readMessage(message, role, isUpdate ? registry : undefined);
+  const options = optionsIn(registry, new Set(Array.from(roles.keys(), ({ name }) => name)));
+  const messages = [...roles].map(([message, role]) => {
+    const isUpdate = checkUpdate(message, inputs.has(message), options);
+    return readMessage(message, role, options, isUpdate);
   });
+  return withUpdateForms(messages);
 
   function visit(message: DescMessage, role: Role): void {
     const known = roles.get(message);
@@ -234,9 +236,9 @@ function readMessages(methods: readonly DescMethod[], registry: FileRegistry): M
 }
 
 /** Whether the message is an update. Throws where a part of one is missing or in the wrong place. */
-function checkUpdate(message: DescMessage, isInput: boolean, registry: FileRegistry): boolean {
+function checkUpdate(message: DescMessage, isInput: boolean, options: Options): boolean {
   const masks = message.fields.filter((field) => isUpdateMask(field) || field.name === "update_mask");
-  const changed = message.fields.find((field) => readChange(field, registry) !== undefined);
+  const changed = message.fields.find((field) => options.change(field) !== undefined);
   if (masks.length === 0) {
     if (changed) throw new Error(`${changed}: option (${PACKAGE}.change) needs a field update_mask beside it`);
     return false;
@@ -250,14 +252,7 @@ function checkUpdate(message: DescMessage, isInput: boolean, registry: FileRegis
   return true;
 }
 
-function readChange(field: DescField, registry: FileRegistry): Change | undefined {
-  const extension = registry.getExtension(`${PACKAGE}.change`);
-  const value = extension && hasOption(field, extension) ? getOption(field, extension) : undefined;
-  return CHANGES.get(extension?.enum?.values.find((each) => each.number === value)?.name ?? "");
-}
-
-/** `registry` is given for updates. */
-function readMessage(message: DescMessage, role: Role, registry: FileRegistry | undefined): Message {
+function readMessage(message: DescMessage, role: Role, options: Options, isUpdate: boolean): Message {
   return {
     name: message.name,
     path: message.file.name,
@@ -265,8 +260,12 @@ function readMessage(message: DescMessage, role: Role, registry: FileRegistry | 
     comment: readComment(message),
     fields: message.fields
       .filter((field) => !isUpdateMask(field))
-      .map((field) => readField(field, role, readComment(field), registry && readChange(field, registry))),
+      .map((field) => {
+        const change = isUpdate ? options.change(field) : undefined;
+        return readField(field, role, readComment(field), options, change);
+      }),
     needs: readNeeds(message),
+    readAs: options.readAs(message),
   };
 }
 

@@ -11,6 +11,10 @@ export interface Field {
   readonly required: boolean;
   /** What an update can do to it. Undefined in messages that are not updates, and for fields that do not change. */
   readonly change: Change | undefined;
+  /** What absent means. An update changes the field back to that by `null`. */
+  readonly defaultBool?: boolean | undefined;
+  /** Of a list in an update: the field by which its items are recognised among those that are stored. */
+  readonly itemsBy?: string | undefined;
   /** Marked `debug_redact`: never a query parameter. */
   readonly secret: boolean;
   readonly type: FieldType;
@@ -24,7 +28,8 @@ export type FieldType =
   | { readonly kind: "boolean" }
   /** An object of any shape. */
   | { readonly kind: "struct" }
-  | { readonly kind: "message"; readonly name: string }
+  /** In a request, `readAs` are messages of answers that can be sent in its place. */
+  | { readonly kind: "message"; readonly name: string; readonly readAs: readonly string[] }
   | { readonly kind: "list"; readonly items: Pick<Field, "type" | "bounds"> };
 
 export type Change = "set" | "set or remove";
@@ -51,7 +56,24 @@ const KEYWORDS = new Map([
 const INT32_MAX = 2_147_483_647;
 const UINT32_MAX = 4_294_967_295;
 
-export function readField(field: DescField, role: Role, comment: string, change: Change | undefined): Field {
+/** What the options of the contract say, of fields and of messages. */
+export interface Options {
+  change(field: DescField): Change | undefined;
+  /** What it is when it is absent, if the contract says so. */
+  defaultBool(field: DescField): boolean | undefined;
+  /** Of a list: the field by which its items are recognised. */
+  itemsBy(field: DescField): string | undefined;
+  readAs(message: DescMessage): readonly string[];
+}
+
+/** `change` is given in updates. */
+export function readField(
+  field: DescField,
+  role: Role,
+  comment: string,
+  options: Options,
+  change: Change | undefined,
+): Field {
   const allRules = asObject(toJson(FieldRulesSchema, getOption(field, fieldRules)));
   const { required = false, ...rules } = allRules;
   if (change !== undefined) {
@@ -66,27 +88,29 @@ export function readField(field: DescField, role: Role, comment: string, change:
     comment,
     required: required === true || alwaysPrinted,
     change,
+    defaultBool: options.defaultBool(field),
+    itemsBy: options.itemsBy(field),
     secret: isSecret(field),
-    ...(field.fieldKind === "list" ? readList(field, role, rules) : readSingle(field, role, rules)),
+    ...(field.fieldKind === "list" ? readList(field, role, rules, options) : readSingle(field, role, rules, options)),
   };
 }
 
 /** A field that is not a list, or one item of a list. */
-function readSingle(field: DescField, role: Role, allRules: Rules): Pick<Field, "type" | "bounds"> {
+function readSingle(field: DescField, role: Role, allRules: Rules, options: Options): Pick<Field, "type" | "bounds"> {
   const { cel = [], ignore, ...byKind } = allRules;
   const [rules = {}, ...others] = Object.values(byKind).map(asObject);
   if (ignore !== undefined || others.length > 0) throw noCounterpart(field);
   const bounds = inOrder({ ...boundsOfKind(field, rules), ...readBounds(field, rules) });
-  return { type: readType(field, role, bounds, cel), bounds };
+  return { type: readType(field, role, bounds, cel, options), bounds };
 }
 
-function readList(field: DescField, role: Role, allRules: Rules): Pick<Field, "type" | "bounds"> {
+function readList(field: DescField, role: Role, allRules: Rules, options: Options): Pick<Field, "type" | "bounds"> {
   const { repeated = {}, cel: _, ignore, ...others } = allRules;
   const { items = {}, ...rules } = asObject(repeated);
   // An empty list then passes without a look at the rules: the same, unless one asks for items.
   const canIgnore = ignore === "IGNORE_IF_ZERO_VALUE" && rules.minItems === undefined;
   if (Object.keys(others).length > 0 || (ignore !== undefined && !canIgnore)) throw noCounterpart(field);
-  const type = { kind: "list", items: readSingle(field, role, asObject(items)) } as const;
+  const type = { kind: "list", items: readSingle(field, role, asObject(items), options) } as const;
   return { type, bounds: inOrder(readBounds(field, rules)) };
 }
 
@@ -107,10 +131,11 @@ export function isStruct(message: DescMessage): boolean {
   return message.typeName === "google.protobuf.Struct";
 }
 
-function readType(field: DescField, role: Role, bounds: Rules, cel: JsonValue): FieldType {
+function readType(field: DescField, role: Role, bounds: Rules, cel: JsonValue, options: Options): FieldType {
   if (field.fieldKind === "map") throw new Error(`${field}: fields of this kind have no JSON type in this API`);
   if (field.message) {
-    return isStruct(field.message) ? { kind: "struct" } : { kind: "message", name: field.message.name };
+    if (isStruct(field.message)) return { kind: "struct" };
+    return { kind: "message", name: field.message.name, readAs: options.readAs(field.message) };
   }
   switch (field.scalar) {
     case ScalarType.STRING:

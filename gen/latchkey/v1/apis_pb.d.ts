@@ -349,14 +349,16 @@ export declare type UpdateApiRequest = Message<"latchkey.v1.UpdateApiRequest"> &
   name?: string | undefined;
 
   /**
-   * All defaults of the API, as a whole: what is not in it has no default any more. `null` leaves none.
+   * What new keys take over where their request is silent. What is absent in it stays as it is, also inside `ratelimit` and
+   * `refill`; `null` in it removes a default, and `null` for all of it leaves none.
    *
    * @generated from field: latchkey.v1.KeyDefaults defaults = 4;
    */
   defaults?: KeyDefaults | undefined;
 
   /**
-   * In binary only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
+   * In binary only: the fields to change, also inside a message (`defaults.prefix`). Those of them that are absent are removed. A
+   * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 5;
    */
@@ -448,8 +450,8 @@ export declare const ApisService: GenService<{
     output: typeof ListApisResponseSchema;
   },
   /**
-   * Changes an API: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the API as it is
-   * then. Defaults are for keys that are created later; keys that exist stay as they are.
+   * Changes an API: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside `defaults` too.
+   * The answer is the API as it is then. Defaults are for keys that are created later; keys that exist stay as they are.
    *
    * @generated from rpc latchkey.v1.ApisService.UpdateApi
    */

@@ -24,7 +24,7 @@ export interface KeyDefaults {
   /** Number of verifications that a key allows: 0 to 2147483647. */
   remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. */
-  refill?: Refill | undefined;
+  refill?: Refill | RefillState | RefillRule | undefined;
   /** The largest cost that a verification of a key can have: 1 to 2147483647. */
   costMax?: number | undefined;
 }
@@ -138,8 +138,11 @@ export interface UpdateApiRequest {
   ifVersion?: number | undefined;
   /** Name by which people recognise the API: 1 to 255 characters. */
   name?: string | null | undefined;
-  /** All defaults of the API, as a whole: what is not in it has no default any more. `null` leaves none. */
-  defaults?: KeyDefaults | null | undefined;
+  /**
+   * What new keys take over where their request is silent. What is absent in it stays as it is, also inside `ratelimit` and
+   * `refill`; `null` in it removes a default, and `null` for all of it leaves none.
+   */
+  defaults?: KeyDefaultsUpdate | null | undefined;
 }
 
 /** The API to delete. */
@@ -224,7 +227,7 @@ export interface CreateKeyRequest {
    */
   remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: the API's, or none. */
-  refill?: Refill | undefined;
+  refill?: Refill | RefillState | RefillRule | undefined;
   /** Rate-limit rule. Default: the API's, or none. */
   ratelimit?: Ratelimit | undefined;
   /** Name by which people recognise the key: 1 to 255 characters. Default: none. */
@@ -666,19 +669,22 @@ export interface UpdateKeyRequest {
    * now. `null`: never.
    */
   expires?: number | null | undefined;
-  /** Rate-limit rule, as a whole. */
-  ratelimit?: Ratelimit | null | undefined;
-  /** Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`. */
-  refill?: Refill | null | undefined;
+  /** Rate-limit rule. What is absent in it stays as it is; a key without one needs `limit` and `duration`. */
+  ratelimit?: RatelimitUpdate | null | undefined;
+  /**
+   * Refill rule. What is absent in it stays as it is; a key without one needs `interval` and `amount`. Only a key with a
+   * counter can have one; for others it is a `CONFLICT`.
+   */
+  refill?: RefillUpdate | RefillState | RefillRule | null | undefined;
   /** All permissions of the key: up to 100, as in `createKey`. Removed: none. */
   permissions?: string[] | null | undefined;
   /** The only addresses that it can be used from: up to 50, as in `createKey`. Removed: all. */
   ipAllow?: string[] | null | undefined;
   /**
-   * All rate limits with names: up to 8, as in `createKey`. A limit that keeps its name keeps its open window, also if it is
-   * changed otherwise. Removed: none.
+   * All rate limits with names: up to 8, as in `createKey`. One that is left out is removed. One that keeps its name keeps
+   * what is absent in it, and its open window. Removed: none.
    */
-  ratelimits?: NamedRatelimit[] | null | undefined;
+  ratelimits?: NamedRatelimitUpdate[] | null | undefined;
   /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Removed: any cost. */
   costMax?: number | null | undefined;
 }
@@ -745,7 +751,7 @@ export interface KeyToImport {
   /** Number of verifications the key allows: 0 to 2147483647. Default: no counter. */
   remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: none. */
-  refill?: Refill | undefined;
+  refill?: Refill | RefillState | RefillRule | undefined;
   /** Rate-limit rule. Default: none. */
   ratelimit?: Ratelimit | undefined;
   /** Name by which people recognise the key: 1 to 255 characters. Default: none. */
@@ -826,7 +832,7 @@ export interface CreateOwnerRequest {
    */
   remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: none. */
-  refill?: Refill | undefined;
+  refill?: Refill | RefillState | RefillRule | undefined;
   /**
    * Rate limits that all keys of the owner share, each with a name: up to 8. A verification has to pass all of them, and those of
    * its key. Default: none.
@@ -898,10 +904,16 @@ export interface UpdateOwnerRequest {
    * In JSON an empty list is refused; in binary it looks like a removed one, where the mask names it.
    */
   apiIds?: string[] | null | undefined;
-  /** How the counter is refilled, as a whole. An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all. */
-  refill?: Refill | null | undefined;
-  /** Its rate limits, all of them: up to 8. What is not in the list is removed. `null`: none. */
-  ratelimits?: NamedRatelimit[] | null | undefined;
+  /**
+   * How the counter is refilled. What is absent in it stays as it is; an owner without a rule needs `interval` and `amount`.
+   * An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all.
+   */
+  refill?: RefillUpdate | RefillState | RefillRule | null | undefined;
+  /**
+   * Its rate limits, all of them: up to 8. One that is left out is removed. One that keeps its name keeps what is absent in
+   * it, and its open window. `null`: none.
+   */
+  ratelimits?: NamedRatelimitUpdate[] | null | undefined;
 }
 
 /** The owner whose counter to change, and how. */
@@ -927,6 +939,11 @@ export interface OwnersServiceUpdateRemainingResponse {
 export interface DeleteOwnerRequest {
   /** Identifier of the owner: 1 to 255 characters. */
   ownerId: string;
+  /**
+   * What becomes of keys that name the owner. `keep`: they stay as they are, still name it, and share nothing any more.
+   * `disable` also needs the permission `keys.update`, `delete` also `keys.delete`. Default: there must be none.
+   */
+  keys?: "keep" | "disable" | "delete" | undefined;
 }
 
 /** The record of the owner was deleted. */
@@ -1067,6 +1084,61 @@ export interface RevokeRootKeyRequest {
 
 /** The root key was revoked. */
 export type RevokeRootKeyResponse = Record<string, never>;
+
+/** A fixed-window rate limit. In an update, what is absent stays as it is. */
+export interface RatelimitUpdate {
+  /**
+   * true: each replica counts locally, which adds no latency. A caller that uses several replicas can exceed the limit a
+   * little, by verifications that the replicas have not yet reported to each other. false: counted globally and never
+   * exceeded; some verifications wait for a round trip to the database. Default: true.
+   */
+  async?: boolean | null | undefined;
+  /** Maximum number of verifications per window: 1 to 2147483647. Refused verifications do not count. */
+  limit?: number | undefined;
+  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
+  duration?: number | undefined;
+}
+
+/** How a counter is refilled. A refill happens at 00:00 UTC, every day or on the first of every month. In an update, what is absent stays as it is. */
+export interface RefillUpdate {
+  /** How often the key is refilled: `daily` or `monthly`. */
+  interval?: "daily" | "monthly" | undefined;
+  /** Number of uses of one refill: 1 to 2147483647. The counter is restored to this number if it is below it. */
+  amount?: number | undefined;
+  /** Whether unused uses are kept: each refill then adds `amount`, up to 2147483647 in total. Default: false. */
+  carryOver?: boolean | null | undefined;
+}
+
+/** What new keys of an API take over, each field on its own, where `createKey` leaves it out. In an update, what is absent stays as it is. */
+export interface KeyDefaultsUpdate {
+  /**
+   * Text placed at the start of generated keys, followed by `_`: 1 to 16 of `A-Z a-z 0-9 _`, starting with a letter and not
+   * ending in `_`.
+   */
+  prefix?: string | null | undefined;
+  /** Random bytes in generated keys: 16 to 255. */
+  byteLength?: number | null | undefined;
+  /** Rate-limit rule. */
+  ratelimit?: RatelimitUpdate | null | undefined;
+  /** Number of verifications that a key allows: 0 to 2147483647. */
+  remaining?: number | null | undefined;
+  /** Refill rule for `remaining`, which must then be set. */
+  refill?: RefillUpdate | RefillState | RefillRule | null | undefined;
+  /** The largest cost that a verification of a key can have: 1 to 2147483647. */
+  costMax?: number | null | undefined;
+}
+
+/** A rate limit with a name, by which costs go to it and answers tell of it. In an update, what is absent stays as it is. */
+export interface NamedRatelimitUpdate {
+  /** Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
+  name: string;
+  /** Whether each replica counts locally, as in `ratelimit`. Default: true. */
+  async?: boolean | null | undefined;
+  /** Maximum number of verifications per window, or of their costs: 1 to 2147483647. Refused verifications do not count. */
+  limit?: number | undefined;
+  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
+  duration?: number | undefined;
+}
 
 /** Code of an error response. More may be added. */
 export type ErrorCode =
@@ -1425,6 +1497,7 @@ export const methods = {
       isIdempotent: true,
       fields: [
         "ownerId",
+        "keys",
       ],
     },
   },
@@ -1501,8 +1574,8 @@ export interface ApisClient {
   /** Lists APIs, newest first, page by page. APIs that are created or deleted meanwhile move no others from one page to another. */
   listApis(request: ListApisRequest, options?: CallOptions): Listing<ListApisResponse, Api>;
   /**
-   * Changes an API: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the API as it is
-   * then. Defaults are for keys that are created later; keys that exist stay as they are.
+   * Changes an API: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside `defaults` too.
+   * The answer is the API as it is then. Defaults are for keys that are created later; keys that exist stay as they are.
    */
   updateApi(request: UpdateApiRequest, options?: IdempotentCallOptions): Promise<Api>;
   /**
@@ -1576,8 +1649,9 @@ export interface KeysClient {
    */
   listKeys(request: ListKeysRequest, options?: CallOptions): Listing<ListKeysResponse, Key>;
   /**
-   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
-   * as it is then. What is left in its counter is changed by `updateRemaining`.
+   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside
+   * `ratelimit`, `refill` and each of `ratelimits` too: `{"ratelimit": {"limit": 100}}` changes nothing but the limit. The
+   * answer is the key as it is then. What is left in its counter is changed by `updateRemaining`.
    *
    * In force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit
    * window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next
@@ -1643,8 +1717,8 @@ export interface OwnersClient {
    */
   listOwners(request: ListOwnersRequest, options?: CallOptions): Listing<ListOwnersResponse, Owner>;
   /**
-   * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the owner as it
-   * is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
+   * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside `refill` and
+   * each of `ratelimits` too. The answer is the owner as it is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
    * at every login, refills nothing.
    *
    * A rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with
@@ -1654,8 +1728,13 @@ export interface OwnersClient {
   /** Changes what is left of an owner's counter, gives it a counter or takes it away, as `keys.updateRemaining` does for a key. */
   updateRemaining(request: OwnersServiceUpdateRemainingRequest, options?: IdempotentCallOptions): Promise<OwnersServiceUpdateRemainingResponse>;
   /**
-   * Deletes the record of an owner permanently, with its counter and its limits. Its keys stay, still name it, and share
-   * nothing any more.
+   * Deletes the record of an owner permanently, with its counter and its limits. While keys name the owner, it is a `CONFLICT`
+   * that says how many, unless `keys` says what becomes of them: keys that stay in use would have no limits of the owner any
+   * more. Only keys of the owner's `apiIds` count.
+   *
+   * With `disable` or `delete` the owner is disabled first, so that none of its keys can be used from then on; then its keys
+   * are disabled or deleted, each in a change of its own; then the record goes. If that is interrupted, a repeated call
+   * continues.
    */
   deleteOwner(request: DeleteOwnerRequest, options?: IdempotentCallOptions): Promise<DeleteOwnerResponse>;
 }

@@ -112,7 +112,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "update",
         "method": "updateApi",
         "summary": "Changes an API.",
-        "details": "Changes an API: a field that is absent stays as it is, null removes it, a value sets it. The answer is the API as it is then. Defaults are for keys that are created later; keys that exist stay as they are.",
+        "details": "Changes an API: a field that is absent stays as it is, null removes it, a value sets it. This holds inside defaults too. The answer is the API as it is then. Defaults are for keys that are created later; keys that exist stay as they are.",
         "request": "UpdateApiRequest",
         "response": "Api",
         "operand": "apiId",
@@ -253,7 +253,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "update",
         "method": "updateKey",
         "summary": "Changes fields of a key.",
-        "details": "Changes fields of a key: a field that is absent stays as it is, null removes it, a value sets it. The answer is the key as it is then. What is left in its counter is changed by updateRemaining.\n\nIn force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next midnight or first of the month; refills that were due before the change are applied first.",
+        "details": "Changes fields of a key: a field that is absent stays as it is, null removes it, a value sets it. This holds inside ratelimit, refill and each of ratelimits too: {\"ratelimit\": {\"limit\": 100}} changes nothing but the limit. The answer is the key as it is then. What is left in its counter is changed by updateRemaining.\n\nIn force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next midnight or first of the month; refills that were due before the change are applied first.",
         "request": "UpdateKeyRequest",
         "response": "Key",
         "operand": "keyId",
@@ -397,7 +397,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "update",
         "method": "updateOwner",
         "summary": "Changes an owner.",
-        "details": "Changes an owner: a field that is absent stays as it is, null removes it, a value sets it. The answer is the owner as it is then. What is left in its counter is changed by updateRemaining alone, so that an update which is sent often, such as at every login, refills nothing.\n\nA rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next midnight or first of the month; refills that were due before the change are applied first.",
+        "details": "Changes an owner: a field that is absent stays as it is, null removes it, a value sets it. This holds inside refill and each of ratelimits too. The answer is the owner as it is then. What is left in its counter is changed by updateRemaining alone, so that an update which is sent often, such as at every login, refills nothing.\n\nA rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next midnight or first of the month; refills that were due before the change are applied first.",
         "request": "UpdateOwnerRequest",
         "response": "Owner",
         "operand": "ownerId",
@@ -429,14 +429,15 @@ export const groups: readonly CommandGroup[] = [
         "name": "delete",
         "method": "deleteOwner",
         "summary": "Deletes the record of an owner permanently, with its counter and its limits.",
-        "details": "Deletes the record of an owner permanently, with its counter and its limits. Its keys stay, still name it, and share nothing any more.",
+        "details": "Deletes the record of an owner permanently, with its counter and its limits. While keys name the owner, it is a CONFLICT that says how many, unless keys says what becomes of them: keys that stay in use would have no limits of the owner any more. Only keys of the owner's apiIds count.\n\nWith disable or delete the owner is disabled first, so that none of its keys can be used from then on; then its keys are disabled or deleted, each in a change of its own; then the record goes. If that is interrupted, a repeated call continues.",
         "request": "DeleteOwnerRequest",
         "response": "DeleteOwnerResponse",
         "operand": "ownerId",
         "isIdempotent": true,
         "isDeletion": true,
         "example": {
-          "ownerId": "user_42"
+          "ownerId": "user_42",
+          "keys": "disable"
         }
       }
     ]
@@ -804,9 +805,9 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "defaults",
       "type": "message",
-      "message": "KeyDefaults",
+      "message": "KeyDefaultsUpdate",
       "canBeNull": true,
-      "details": "All defaults of the API, as a whole: what is not in it has no default any more. null leaves none."
+      "details": "What new keys take over where their request is silent. What is absent in it stays as it is, also inside ratelimit and refill; null in it removes a default, and null for all of it leaves none."
     }
   ],
   "DeleteApiRequest": [
@@ -1786,16 +1787,16 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "ratelimit",
       "type": "message",
-      "message": "Ratelimit",
+      "message": "RatelimitUpdate",
       "canBeNull": true,
-      "details": "Rate-limit rule, as a whole."
+      "details": "Rate-limit rule. What is absent in it stays as it is; a key without one needs limit and duration."
     },
     {
       "name": "refill",
       "type": "message",
-      "message": "Refill",
+      "message": "RefillUpdate",
       "canBeNull": true,
-      "details": "Refill rule, as a whole. Only a key with a counter can have one; for others it is a CONFLICT."
+      "details": "Refill rule. What is absent in it stays as it is; a key without one needs interval and amount. Only a key with a counter can have one; for others it is a CONFLICT."
     },
     {
       "name": "permissions",
@@ -1814,10 +1815,10 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "ratelimits",
       "type": "message",
-      "message": "NamedRatelimit",
+      "message": "NamedRatelimitUpdate",
       "isList": true,
       "canBeNull": true,
-      "details": "All rate limits with names: up to 8, as in createKey. A limit that keeps its name keeps its open window, also if it is changed otherwise. Removed: none."
+      "details": "All rate limits with names: up to 8, as in createKey. One that is left out is removed. One that keeps its name keeps what is absent in it, and its open window. Removed: none."
     },
     {
       "name": "costMax",
@@ -2210,17 +2211,17 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "refill",
       "type": "message",
-      "message": "Refill",
+      "message": "RefillUpdate",
       "canBeNull": true,
-      "details": "How the counter is refilled, as a whole. An owner without a counter cannot have one: a CONFLICT. null: not at all."
+      "details": "How the counter is refilled. What is absent in it stays as it is; an owner without a rule needs interval and amount. An owner without a counter cannot have one: a CONFLICT. null: not at all."
     },
     {
       "name": "ratelimits",
       "type": "message",
-      "message": "NamedRatelimit",
+      "message": "NamedRatelimitUpdate",
       "isList": true,
       "canBeNull": true,
-      "details": "Its rate limits, all of them: up to 8. What is not in the list is removed. null: none."
+      "details": "Its rate limits, all of them: up to 8. One that is left out is removed. One that keeps its name keeps what is absent in it, and its open window. null: none."
     }
   ],
   "OwnersServiceUpdateRemainingRequest": [
@@ -2261,6 +2262,16 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "string",
       "isRequired": true,
       "details": "Identifier of the owner: 1 to 255 characters."
+    },
+    {
+      "name": "keys",
+      "type": "string",
+      "values": [
+        "keep",
+        "disable",
+        "delete"
+      ],
+      "details": "What becomes of keys that name the owner. keep: they stay as they are, still name it, and share nothing any more. disable also needs the permission keys.update, delete also keys.delete. Default: there must be none."
     }
   ],
   "DeleteOwnerResponse": [],
@@ -2523,5 +2534,111 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "details": "Identifier of the root key: 1 to 64 characters."
     }
   ],
-  "RevokeRootKeyResponse": []
+  "RevokeRootKeyResponse": [],
+  "RatelimitUpdate": [
+    {
+      "name": "async",
+      "type": "boolean",
+      "canBeNull": true,
+      "details": "true: each replica counts locally, which adds no latency. A caller that uses several replicas can exceed the limit a little, by verifications that the replicas have not yet reported to each other. false: counted globally and never exceeded; some verifications wait for a round trip to the database. Default: true."
+    },
+    {
+      "name": "limit",
+      "type": "integer",
+      "details": "Maximum number of verifications per window: 1 to 2147483647. Refused verifications do not count."
+    },
+    {
+      "name": "duration",
+      "type": "integer",
+      "unit": "milliseconds",
+      "details": "Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification."
+    }
+  ],
+  "RefillUpdate": [
+    {
+      "name": "interval",
+      "type": "string",
+      "values": [
+        "daily",
+        "monthly"
+      ],
+      "details": "How often the key is refilled: daily or monthly."
+    },
+    {
+      "name": "amount",
+      "type": "integer",
+      "details": "Number of uses of one refill: 1 to 2147483647. The counter is restored to this number if it is below it."
+    },
+    {
+      "name": "carryOver",
+      "type": "boolean",
+      "canBeNull": true,
+      "details": "Whether unused uses are kept: each refill then adds amount, up to 2147483647 in total. Default: false."
+    }
+  ],
+  "KeyDefaultsUpdate": [
+    {
+      "name": "prefix",
+      "type": "string",
+      "canBeNull": true,
+      "details": "Text placed at the start of generated keys, followed by _: 1 to 16 of A-Z a-z 0-9 _, starting with a letter and not ending in _."
+    },
+    {
+      "name": "byteLength",
+      "type": "integer",
+      "canBeNull": true,
+      "details": "Random bytes in generated keys: 16 to 255."
+    },
+    {
+      "name": "ratelimit",
+      "type": "message",
+      "message": "RatelimitUpdate",
+      "canBeNull": true,
+      "details": "Rate-limit rule."
+    },
+    {
+      "name": "remaining",
+      "type": "integer",
+      "canBeNull": true,
+      "details": "Number of verifications that a key allows: 0 to 2147483647."
+    },
+    {
+      "name": "refill",
+      "type": "message",
+      "message": "RefillUpdate",
+      "canBeNull": true,
+      "details": "Refill rule for remaining, which must then be set."
+    },
+    {
+      "name": "costMax",
+      "type": "integer",
+      "canBeNull": true,
+      "details": "The largest cost that a verification of a key can have: 1 to 2147483647."
+    }
+  ],
+  "NamedRatelimitUpdate": [
+    {
+      "name": "name",
+      "type": "string",
+      "isRequired": true,
+      "details": "Its name, one that no other limit of the key has: 1 to 64 characters of A-Z a-z 0-9 _ . -."
+    },
+    {
+      "name": "async",
+      "type": "boolean",
+      "canBeNull": true,
+      "details": "Whether each replica counts locally, as in ratelimit. Default: true."
+    },
+    {
+      "name": "limit",
+      "type": "integer",
+      "details": "Maximum number of verifications per window, or of their costs: 1 to 2147483647. Refused verifications do not count."
+    },
+    {
+      "name": "duration",
+      "type": "integer",
+      "unit": "milliseconds",
+      "details": "Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification."
+    }
+  ]
 };

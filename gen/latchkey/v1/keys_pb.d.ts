@@ -1391,21 +1391,23 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
   expires?: number | undefined;
 
   /**
-   * Rate-limit rule, as a whole.
+   * Rate-limit rule. What is absent in it stays as it is; a key without one needs `limit` and `duration`.
    *
    * @generated from field: latchkey.v1.Ratelimit ratelimit = 8;
    */
   ratelimit?: Ratelimit | undefined;
 
   /**
-   * Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`.
+   * Refill rule. What is absent in it stays as it is; a key without one needs `interval` and `amount`. Only a key with a
+   * counter can have one; for others it is a `CONFLICT`.
    *
    * @generated from field: latchkey.v1.Refill refill = 9;
    */
   refill?: Refill | undefined;
 
   /**
-   * In binary only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
+   * In binary only: the fields to change, also inside a message (`ratelimit.limit`). Those of them that are absent are removed. A
+   * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 10;
    */
@@ -1426,8 +1428,8 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
   ipAllow: string[];
 
   /**
-   * All rate limits with names: up to 8, as in `createKey`. A limit that keeps its name keeps its open window, also if it is
-   * changed otherwise. Removed: none.
+   * All rate limits with names: up to 8, as in `createKey`. One that is left out is removed. One that keeps its name keeps
+   * what is absent in it, and its open window. Removed: none.
    *
    * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 13;
    */
@@ -1901,8 +1903,9 @@ export declare const KeysService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
-   * as it is then. What is left in its counter is changed by `updateRemaining`.
+   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside
+   * `ratelimit`, `refill` and each of `ratelimits` too: `{"ratelimit": {"limit": 100}}` changes nothing but the limit. The
+   * answer is the key as it is then. What is left in its counter is changed by `updateRemaining`.
    *
    * In force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit
    * window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next

@@ -3,7 +3,7 @@
 /* eslint-disable */
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MessageOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/v1/options.proto.
@@ -81,6 +81,9 @@ export declare const idempotent: GenExtension<MethodOptions, boolean>;
  * binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
  * that are present are set, and none is removed.
  *
+ * A message in such a field is changed in part: its own fields follow the same rule. A mask can name them
+ * (`ratelimit.limit`), and one that names the field replaces the whole message.
+ *
  * @generated from extension: latchkey.v1.Change change = 50605;
  */
 export declare const change: GenExtension<FieldOptions, Change>;
@@ -93,4 +96,28 @@ export declare const change: GenExtension<FieldOptions, Change>;
  * @generated from extension: string absent_needs = 50606;
  */
 export declare const absent_needs: GenExtension<FieldOptions, string>;
+
+/**
+ * What absent means. An update changes a field that has it back to that: by `null` in JSON, in binary by a mask that names
+ * the field while it is absent.
+ *
+ * @generated from extension: optional bool default_bool = 50607;
+ */
+export declare const default_bool: GenExtension<FieldOptions, boolean>;
+
+/**
+ * Of a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
+ * it is then a change in part. The list itself is all of them.
+ *
+ * @generated from extension: string items_by = 50608;
+ */
+export declare const items_by: GenExtension<FieldOptions, string>;
+
+/**
+ * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
+ * and ignored, so that what was read can be sent back.
+ *
+ * @generated from extension: repeated string read_as = 50609;
+ */
+export declare const read_as: GenExtension<MessageOptions, string[]>;
 

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzOkUKDGRlZmF1bHRfYm9vbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYr4sDIAEoCFILZGVmYXVsdEJvb2yIAQE6OgoIaXRlbXNfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLCLAyABKAlSB2l0ZW1zQnk6OgoHcmVhZF9hcxIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxixiwMgAygJUgZyZWFkQXNiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -67,6 +67,9 @@ export const idempotent = /*@__PURE__*/
  * binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
  * that are present are set, and none is removed.
  *
+ * A message in such a field is changed in part: its own fields follow the same rule. A mask can name them
+ * (`ratelimit.limit`), and one that names the field replaces the whole message.
+ *
  * @generated from extension: latchkey.v1.Change change = 50605;
  */
 export const change = /*@__PURE__*/
@@ -81,4 +84,31 @@ export const change = /*@__PURE__*/
  */
 export const absent_needs = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 5);
+
+/**
+ * What absent means. An update changes a field that has it back to that: by `null` in JSON, in binary by a mask that names
+ * the field while it is absent.
+ *
+ * @generated from extension: optional bool default_bool = 50607;
+ */
+export const default_bool = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 6);
+
+/**
+ * Of a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
+ * it is then a change in part. The list itself is all of them.
+ *
+ * @generated from extension: string items_by = 50608;
+ */
+export const items_by = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 7);
+
+/**
+ * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
+ * and ignored, so that what was read can be sent back.
+ *
+ * @generated from extension: repeated string read_as = 50609;
+ */
+export const read_as = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 8);
 

@@ -280,21 +280,24 @@ export declare type UpdateOwnerRequest = Message<"latchkey.v1.UpdateOwnerRequest
   apiIds: string[];
 
   /**
-   * How the counter is refilled, as a whole. An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all.
+   * How the counter is refilled. What is absent in it stays as it is; an owner without a rule needs `interval` and `amount`.
+   * An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all.
    *
    * @generated from field: latchkey.v1.Refill refill = 6;
    */
   refill?: Refill | undefined;
 
   /**
-   * Its rate limits, all of them: up to 8. What is not in the list is removed. `null`: none.
+   * Its rate limits, all of them: up to 8. One that is left out is removed. One that keeps its name keeps what is absent in
+   * it, and its open window. `null`: none.
    *
    * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 7;
    */
   ratelimits: NamedRatelimit[];
 
   /**
-   * In binary only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
+   * In binary only: the fields to change, also inside a message (`refill.amount`). Those of them that are absent are removed. A
+   * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 8;
    */
@@ -381,6 +384,14 @@ export declare type DeleteOwnerRequest = Message<"latchkey.v1.DeleteOwnerRequest
    * @generated from field: string owner_id = 1;
    */
   ownerId: string;
+
+  /**
+   * What becomes of keys that name the owner. `keep`: they stay as they are, still name it, and share nothing any more.
+   * `disable` also needs the permission `keys.update`, `delete` also `keys.delete`. Default: there must be none.
+   *
+   * @generated from field: optional string keys = 2;
+   */
+  keys?: string | undefined;
 };
 
 /**
@@ -447,8 +458,8 @@ export declare const OwnersService: GenService<{
     output: typeof ListOwnersResponseSchema;
   },
   /**
-   * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the owner as it
-   * is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
+   * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. This holds inside `refill` and
+   * each of `ratelimits` too. The answer is the owner as it is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
    * at every login, refills nothing.
    *
    * A rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with
@@ -472,8 +483,13 @@ export declare const OwnersService: GenService<{
     output: typeof OwnersServiceUpdateRemainingResponseSchema;
   },
   /**
-   * Deletes the record of an owner permanently, with its counter and its limits. Its keys stay, still name it, and share
-   * nothing any more.
+   * Deletes the record of an owner permanently, with its counter and its limits. While keys name the owner, it is a `CONFLICT`
+   * that says how many, unless `keys` says what becomes of them: keys that stay in use would have no limits of the owner any
+   * more. Only keys of the owner's `apiIds` count.
+   *
+   * With `disable` or `delete` the owner is disabled first, so that none of its keys can be used from then on; then its keys
+   * are disabled or deleted, each in a change of its own; then the record goes. If that is interrupted, a repeated call
+   * continues.
    *
    * @generated from rpc latchkey.v1.OwnersService.DeleteOwner
    */

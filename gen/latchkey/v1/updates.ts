@@ -5,12 +5,19 @@ import type { UpdateRemainingRequest } from "./keys_pb.js";
 import type { UpdateOwnerRequest } from "./owners_pb.js";
 import type { OwnersServiceUpdateRemainingRequest } from "./owners_pb.js";
 import type { UpdateRootKeyRequest } from "./root_keys_pb.js";
+import type { Ratelimit } from "./keys_pb.js";
+import type { Refill } from "./keys_pb.js";
+import type { KeyDefaults } from "./apis_pb.js";
+import type { NamedRatelimit } from "./keys_pb.js";
 
-/** What each update can change, by the name of its request: null removes a field, a value sets it. */
+/**
+ * What each update can change, by the name of its request: null removes a field, a value sets it. Messages are there in the
+ * form in which an update has them: what is absent stays as it is.
+ */
 export type Updates = {
   "latchkey.v1.UpdateApiRequest": {
     readonly name?: NonNullable<UpdateApiRequest["name"]> | null;
-    readonly defaults?: NonNullable<UpdateApiRequest["defaults"]> | null;
+    readonly defaults?: KeyDefaultsUpdate | null;
   };
   "latchkey.v1.UpdateKeyRequest": {
     readonly ownerId?: NonNullable<UpdateKeyRequest["ownerId"]> | null;
@@ -18,11 +25,11 @@ export type Updates = {
     readonly meta?: NonNullable<UpdateKeyRequest["meta"]> | null;
     readonly enabled?: NonNullable<UpdateKeyRequest["enabled"]>;
     readonly expires?: NonNullable<UpdateKeyRequest["expires"]> | null;
-    readonly ratelimit?: NonNullable<UpdateKeyRequest["ratelimit"]> | null;
-    readonly refill?: NonNullable<UpdateKeyRequest["refill"]> | null;
+    readonly ratelimit?: RatelimitUpdate | null;
+    readonly refill?: RefillUpdate | null;
     readonly permissions?: NonNullable<UpdateKeyRequest["permissions"]> | null;
     readonly ipAllow?: NonNullable<UpdateKeyRequest["ipAllow"]> | null;
-    readonly ratelimits?: NonNullable<UpdateKeyRequest["ratelimits"]> | null;
+    readonly ratelimits?: readonly NamedRatelimitUpdate[] | null;
     readonly costMax?: NonNullable<UpdateKeyRequest["costMax"]> | null;
   };
   "latchkey.v1.UpdateRemainingRequest": {
@@ -32,8 +39,8 @@ export type Updates = {
     readonly meta?: NonNullable<UpdateOwnerRequest["meta"]> | null;
     readonly enabled?: NonNullable<UpdateOwnerRequest["enabled"]>;
     readonly apiIds?: NonNullable<UpdateOwnerRequest["apiIds"]> | null;
-    readonly refill?: NonNullable<UpdateOwnerRequest["refill"]> | null;
-    readonly ratelimits?: NonNullable<UpdateOwnerRequest["ratelimits"]> | null;
+    readonly refill?: RefillUpdate | null;
+    readonly ratelimits?: readonly NamedRatelimitUpdate[] | null;
   };
   "latchkey.v1.OwnersServiceUpdateRemainingRequest": {
     readonly value?: NonNullable<OwnersServiceUpdateRemainingRequest["value"]> | null;
@@ -45,4 +52,32 @@ export type Updates = {
     readonly expires?: NonNullable<UpdateRootKeyRequest["expires"]> | null;
     readonly allApis?: NonNullable<UpdateRootKeyRequest["allApis"]>;
   };
+};
+
+export type RatelimitUpdate = {
+  readonly async?: NonNullable<Ratelimit["async"]>;
+  readonly limit?: NonNullable<Ratelimit["limit"]>;
+  readonly duration?: NonNullable<Ratelimit["duration"]>;
+};
+
+export type RefillUpdate = {
+  readonly interval?: NonNullable<Refill["interval"]>;
+  readonly amount?: NonNullable<Refill["amount"]>;
+  readonly carryOver?: NonNullable<Refill["carryOver"]>;
+};
+
+export type KeyDefaultsUpdate = {
+  readonly prefix?: NonNullable<KeyDefaults["prefix"]> | null;
+  readonly byteLength?: NonNullable<KeyDefaults["byteLength"]> | null;
+  readonly ratelimit?: RatelimitUpdate | null;
+  readonly remaining?: NonNullable<KeyDefaults["remaining"]> | null;
+  readonly refill?: RefillUpdate | null;
+  readonly costMax?: NonNullable<KeyDefaults["costMax"]> | null;
+};
+
+export type NamedRatelimitUpdate = {
+  readonly name: NonNullable<NamedRatelimit["name"]>;
+  readonly async?: NonNullable<NamedRatelimit["async"]>;
+  readonly limit?: NonNullable<NamedRatelimit["limit"]>;
+  readonly duration?: NonNullable<NamedRatelimit["duration"]>;
 };

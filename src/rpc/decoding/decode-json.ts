@@ -9,11 +9,19 @@ import {
   type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { read_as } from "../../../gen/latchkey/v1/options_pb.js";
 import { joinPath, Violations } from "../invalid-request.ts";
 import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
-import { CANNOT_BE_REMOVED, completeFromJson, updateFieldsOf } from "./update-fields.ts";
+import {
+  CANNOT_BE_REMOVED,
+  type ChangeField,
+  type ChangeFields,
+  completeFromJson,
+  updateFieldsOf,
+} from "./update-fields.ts";
 
 /**
  * Decodes a JSON body into a message, or throws a `InvalidRequest` that lists what is wrong with it.
@@ -35,7 +43,7 @@ export function readJson<Desc extends DescMessage>(
 ): MessageShape<Desc> {
   const message = messageReader(desc)(value, "", violations) as MessageShape<Desc>;
   violations.throwIfAny();
-  completeFromJson(desc, message, ({ jsonName }) => Object.hasOwn(Object(value), jsonName));
+  completeFromJson(desc, message, value);
   return message;
 }
 
@@ -63,6 +71,8 @@ type Reader = (value: JsonValue, path: string, violations: Violations) => unknow
 interface FieldReader {
   readonly localName: string;
   readonly onNull: "refuse" | "cannot be removed" | "remove";
+  /** What it is when it is removed. Undefined: absent. */
+  readonly removedValue?: boolean | undefined;
   /** Why an empty list is refused; undefined: it is a value like any other. */
   readonly onEmpty: string | undefined;
   readonly read: Reader;
@@ -78,18 +88,34 @@ function messageReader(desc: DescMessage): Reader {
   let read = messageReaders.get(desc);
   if (read === undefined) {
     const update = updateFieldsOf(desc);
-    const fields = new Map(
-      desc.fields
-        .filter((field) => field !== update?.mask)
-        .map((field) => [field.jsonName, fieldReader(field, update?.changes.get(field.name))]),
+    read = objectReader(
+      desc,
+      desc.fields.filter((field) => field !== update?.mask),
+      update?.changes,
     );
-    read = (value, path, violations) =>
-      isObject(value)
-        ? create(desc, readFields(fields, value, path, violations))
-        : violations.add(path, "must be an object");
     messageReaders.set(desc, read);
   }
   return read;
+}
+
+/** `changes` are those of an update, or the parts of a message that an update changes in part. */
+function objectReader(desc: DescMessage, known: readonly DescField[], changes: ChangeFields | undefined): Reader {
+  const fields = new Map(known.map((field) => [field.jsonName, fieldReader(field, changes?.get(field.name))] as const));
+  const ignored = readOnlyNames(desc);
+  return (value, path, violations) =>
+    isObject(value)
+      ? create(desc, readFields(fields, ignored, value, path, violations))
+      : violations.add(path, "must be an object");
+}
+
+/** What callers read beside the fields of the message, and may send back. */
+function readOnlyNames(desc: DescMessage): ReadonlySet<string> {
+  const read = getOption(desc, read_as).flatMap(
+    (name) => desc.file.messages.find((message) => message.name === name) ?? [],
+  );
+  const names = new Set(read.flatMap(({ fields }) => fields.map(({ jsonName }) => jsonName)));
+  for (const { jsonName } of desc.fields) names.delete(jsonName);
+  return names;
 }
 
 /**
@@ -100,24 +126,27 @@ const NULL_REFUSED = "must not be null; send a value or leave the field out";
 
 function readFields(
   fields: ReadonlyMap<string, FieldReader>,
+  ignored: ReadonlySet<string>,
   object: JsonObject,
   path: string,
   violations: Violations,
 ): Record<string, unknown> {
   const init: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(object)) {
+    if (ignored.has(name)) continue;
     const field = fields.get(name);
     if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
-    else if (value === null) addNull(field, joinPath(path, name), violations);
+    else if (value === null) init[field.localName] = readNull(field, joinPath(path, name), violations);
     else if (field.onEmpty !== undefined && isEmptyList(value)) violations.add(joinPath(path, name), field.onEmpty);
     else init[field.localName] = field.read(value, joinPath(path, name), violations);
   }
   return init;
 }
 
-/** A field that is removed stays absent: `completeFromJson` names it in the mask. */
-function addNull({ onNull }: FieldReader, path: string, violations: Violations): void {
-  if (onNull !== "remove") violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
+/** A field that is removed stays absent, or becomes what absent means: `completeFromJson` names it in the mask. */
+function readNull({ onNull, removedValue }: FieldReader, path: string, violations: Violations): unknown {
+  if (onNull === "remove") return removedValue;
+  return violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
 }
 
 /** In a message an empty list looks like one that is removed, or absent: then it could mean the opposite of what was sent. */
@@ -170,17 +199,32 @@ function editDistance(from: string, to: string): number {
   return distance;
 }
 
-function fieldReader(field: DescField, change?: { readonly canRemove: boolean }): FieldReader {
+function fieldReader(field: DescField, change: ChangeField | undefined): FieldReader {
   if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
-  const readOne = singleReader(field);
+  const readOne = change === undefined ? singleReader(field) : changeReader(field, change);
   const onNull = change === undefined ? "refuse" : change.canRemove ? "remove" : "cannot be removed";
   const isList = field.fieldKind === "list";
   const onEmpty = isList && onNull !== "cannot be removed" ? EMPTY_REFUSED[onNull] : undefined;
   return {
     localName: field.localName,
     onNull,
+    removedValue: change?.removedValue,
     onEmpty,
     read: isList ? listReader(readOne, sizesOf(field)) : readOne,
+  };
+}
+
+/** In an update: a message that it changes in part has only what is to change. */
+function changeReader(field: DescField, { parts, canRemove }: ChangeField): Reader {
+  if (parts !== undefined && field.message !== undefined) {
+    return objectReader(field.message, field.message.fields, parts);
+  }
+  const read = singleReader(field);
+  // In a message a number 0 or an empty text would look like an absent one, which stays as it is.
+  if (canRemove || field.presence !== Presence.IMPLICIT || field.fieldKind !== "scalar") return read;
+  return (value, path, violations) => {
+    if (value === 0 || value === "") return violations.add(path, value === 0 ? "must not be 0" : "must not be empty");
+    return read(value, path, violations);
   };
 }
 

@@ -16,7 +16,7 @@ import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
-import { notTouched, touchRow } from "./touch-row.ts";
+import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
 
 /* The changes of keys. */
 
@@ -69,13 +69,20 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
   }));
 }
 
-export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): Plan {
+export function deleteKeyPlan(engine: SqlEngine, { keyId, ifVersion, event }: DeleteKey): Plan {
+  const target = ofKey(keyId);
   return {
-    target: ofKey(keyId),
-    first: [touchRow(engine, ofKey(keyId), event)],
+    target,
+    first: [
+      touchRow(engine, target, event, { ifVersion }),
+      ...(ifVersion === undefined ? [] : [selectVersion(engine, target)]),
+    ],
     feed: addKeyChange(engine, keyId, event),
     rest: deleteKeys(engine, sql`id = ${keyId} AND event_id = ${event.id}`),
-    outcomeOf: (_, __, told) => changedKey(keyId, told),
+    outcomeOf([, found], __, told) {
+      const outcome = changedKey(keyId, told);
+      return outcome.outcome === "missing" ? notTouched(found) : outcome;
+    },
   };
 }
 

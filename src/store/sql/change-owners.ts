@@ -1,8 +1,15 @@
-import { type CompiledQuery, sql } from "kysely";
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { NewOwner, OwnerFieldChanges } from "../../domain/owner.ts";
 import { newCounter } from "../../domain/usage.ts";
-import type { CreateOwner, DeleteOwner, NewEvent, UpdateOwner } from "../commands.ts";
+import {
+  type CreateOwner,
+  countedKeysMax,
+  type DeleteOwner,
+  type KeysOfOwner,
+  type NewEvent,
+  type UpdateOwner,
+} from "../commands.ts";
 import { deleteCounter, insertCounter, needsCounter, ownerWithCounter, setRefill } from "./change-counters.ts";
 import { listColumn, rateLimitsColumn } from "./change-keys.ts";
 import { isChangedBy } from "./is-changed-by.ts";
@@ -37,7 +44,7 @@ export function createOwnerPlan(engine: SqlEngine, { owner, event }: CreateOwner
   });
 }
 
-export function updateOwnerPlan(engine: SqlEngine, command: UpdateOwner): MaybePromise<Plan> {
+export function updateOwnerPlan(engine: SqlEngine, command: Omit<UpdateOwner, "kind">): MaybePromise<Plan> {
   const { ownerId, ifVersion, changes, event } = command;
   const { refill, rateLimits } = changes;
   return andThen(clockFor(engine, changes, event.atMs), (nowMs) => ({
@@ -56,24 +63,43 @@ export function updateOwnerPlan(engine: SqlEngine, command: UpdateOwner): MaybeP
   }));
 }
 
-/** Keys that name the owner are not looked for: there may be any number of them, and the feed tells of the owner. */
-export function deleteOwnerPlan(engine: SqlEngine, { ownerId, ifVersion, event }: DeleteOwner): Plan {
+/** Keys that name the owner are not told to the feed: there may be any number of them, and it tells of the owner. */
+export function deleteOwnerPlan(engine: SqlEngine, { ownerId, ifVersion, unless, event }: DeleteOwner): Plan {
   const { db } = engine;
   const target = ofOwner(ownerId);
+  const named = unless && keysNaming(ownerId, unless);
+  const only = named && sql<boolean>`NOT EXISTS (SELECT 1 ${named})`;
   const windows = sql`SELECT subject FROM permit_windows WHERE owner_id = ${ownerId} AND ${isChangedBy(event, target)}`;
   return {
     target,
-    first: [touchRow(engine, target, event, { ifVersion }), selectVersion(engine, target)],
+    first: [
+      touchRow(engine, target, event, { ifVersion, ...(only && { only }) }),
+      selectVersion(engine, target),
+      ...(named
+        ? [sql`SELECT COUNT(*) AS count FROM (SELECT 1 ${named} LIMIT ${countedLimit}) AS named`.compile(db)]
+        : []),
+    ],
     feed: addOwnerChange(engine, "owner", ownerId, event),
     rest: [
       deleteCounter(engine, ownerWithCounter(ownerId), event),
       deleteWindows(engine, windows),
       db.deleteFrom("owners").where("id", "=", ownerId).where("event_id", "=", event.id).compile(),
     ],
-    outcomeOf([touched, found]) {
-      return touched?.rows.length ? { outcome: "done", changed: [] } : notTouched(found);
+    outcomeOf([touched, found, counted]) {
+      if (touched?.rows.length) return { outcome: "done", changed: [] };
+      const [row] = (found?.rows ?? []) as { version: number }[];
+      const [{ count } = { count: 0 }] = (counted?.rows ?? []) as { count: number | string }[];
+      if (row === undefined || (ifVersion ?? row.version) !== row.version) return notTouched(found);
+      return { outcome: "conflict", reason: "ownerHasKeys", keys: Number(count) };
     },
   };
+}
+
+const countedLimit = sql.lit(countedKeysMax + 1);
+
+function keysNaming(ownerId: string, { apiIds, enabled }: KeysOfOwner): RawBuilder<unknown> {
+  const ofApis = apiIds === undefined ? sql`` : sql`AND api_id IN (${sql.join(apiIds)})`;
+  return sql`FROM keys WHERE owner_id = ${ownerId} ${ofApis} ${enabled ? sql`AND enabled = 1` : sql``}`;
 }
 
 function ofOwner(id: string): Target {

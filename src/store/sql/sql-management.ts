@@ -107,6 +107,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return createOwnerPlan(engine, command);
       case "updateOwner":
         return updateOwnerPlan(engine, command);
+      case "stopOwner":
+        return updateOwnerPlan(engine, { ...command, changes: { enabled: false } });
       case "deleteOwner":
         return deleteOwnerPlan(engine, command);
     }

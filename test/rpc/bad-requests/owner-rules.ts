@@ -16,9 +16,9 @@ const badOwners: [name: string, field: string, fields: JsonObject][] = [
   ["an apiId twice", "apiIds", { apiIds: [textCanary, textCanary] }],
   ["101 apiIds", "apiIds", { apiIds: Array.from({ length: 101 }, (_, at) => `${textCanary} ${at}`) }],
   ["another interval", "refill.interval", { remaining: 5, refill: { interval: textCanary, amount: digits } }],
-  ["a refill of 0", "refill.amount", { remaining: 5, refill: { interval: "daily", amount: 0 } }],
+  ["a refill of less than 0", "refill.amount", { remaining: 5, refill: { interval: "daily", amount: -digits } }],
   ["a limit without a name", "ratelimits[0].name", { ratelimits: [{ limit: digits, duration: digits }] }],
-  ["a limit of 0", "ratelimits[0].limit", { ratelimits: [{ ...limit, limit: 0 }] }],
+  ["a limit below 0", "ratelimits[0].limit", { ratelimits: [{ ...limit, limit: -digits }] }],
   ["two limits of one name", "ratelimits", { ratelimits: [limit, { ...limit, duration: 1000 }] }],
   ["9 limits", "ratelimits", { ratelimits: Array.from({ length: 9 }, (_, at) => ({ ...limit, name: `cnry${at}` })) }],
 ];
@@ -37,6 +37,16 @@ export const ownerRules: BadRequest[] = [
       }),
     ),
   ]),
+  broken("a refill of 0", "createOwner", "refill.amount", {
+    ownerId: textCanary,
+    remaining: 5,
+    refill: { interval: "daily", amount: 0 },
+  }),
+  broken("a limit of 0", "createOwner", "ratelimits[0].limit", {
+    ownerId: textCanary,
+    ratelimits: [{ ...limit, limit: 0 }],
+  }),
+  broken("another word for its keys", "deleteOwner", "keys", { ownerId: textCanary, keys: textCanary }),
   broken("remaining below 0", "createOwner", "remaining", { ownerId: textCanary, remaining: -digits }),
   broken("a refill without remaining", "createOwner", "refill", {
     ownerId: textCanary,

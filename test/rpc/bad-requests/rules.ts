@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type List, toCursor } from "../../../src/rpc/page-cursor.ts";
 import { apiIdCalls, type CallName, keyIdCalls } from "../protocols.ts";
-import { type BadRequest, bodyWithout, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
+import { type BadRequest, badJson, bodyWithout, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
 
 /* Messages that can be read but break a rule of the proto file, or one that no proto rule can express. */
 
@@ -72,10 +72,24 @@ const updates: [name: string, field: string, changes: JsonObject][] = [
   ["meta of 16 KiB and a byte", "meta", { meta: { a: long(16_385 - '{"a":""}'.length) } }],
   ["meta nested 17 deep", "meta", { meta: nest(17) }],
   ["a moment that is not whole", "expires", { expires: 7391.5 }],
-  ["a limit of 0", "ratelimit.limit", { ratelimit: { limit: 0, duration: digits } }],
-  ["a limit without a duration", "ratelimit.duration", { ratelimit: { limit: digits } }],
-  ["a refill of 0", "refill.amount", { refill: { interval: "daily", amount: 0 } }],
+  ["a limit below 0", "ratelimit.limit", { ratelimit: { limit: -digits } }],
+  ["a short duration", "ratelimit.duration", { ratelimit: { duration: 999 } }],
+  ["a refill of less than 0", "refill.amount", { refill: { amount: -digits } }],
   ["another interval", "refill.interval", { refill: { interval: textCanary, amount: digits } }],
+  ["a limit without a name", "ratelimits[0].name", { ratelimits: [{ limit: digits }] }],
+  ["a named limit below 0", "ratelimits[0].limit", { ratelimits: [{ name: "cnry", limit: -digits }] }],
+];
+
+/** In binary 0 looks like a field that is absent, and stays as it is. */
+const zeroes: [call: CallName, field: string, body: string][] = [
+  ["updateKey", "ratelimit.limit", '{"keyId":"cnry","ratelimit":{"limit":0,"duration":7391}}'],
+  ["updateKey", "refill.amount", '{"keyId":"cnry","refill":{"interval":"daily","amount":0}}'],
+  ["updateKey", "refill.interval", '{"keyId":"cnry","refill":{"interval":"","amount":7391}}'],
+  ["updateKey", "ratelimits[0].duration", '{"keyId":"cnry","ratelimits":[{"name":"cnry","duration":0}]}'],
+  ["updateOwner", "refill.amount", '{"ownerId":"cnry","refill":{"interval":"daily","amount":0}}'],
+  ["updateOwner", "ratelimits[0].limit", '{"ownerId":"cnry","ratelimits":[{"name":"cnry","limit":0}]}'],
+  ["updateApi", "defaults.ratelimit.limit", '{"apiId":"cnry","defaults":{"ratelimit":{"limit":0}}}'],
+  ["updateApi", "defaults.refill.amount", '{"apiId":"cnry","defaults":{"refill":{"amount":0}}}'],
 ];
 
 const base64url = (text: string) => Buffer.from(text).toString("base64url");
@@ -107,6 +121,15 @@ const badApis: [name: string, field: string, fields: JsonObject][] = [
   ["a default byteLength of 15", "defaults.byteLength", { defaults: { byteLength: 15 } }],
   ["a default byteLength that is large", "defaults.byteLength", { defaults: { byteLength: digits } }],
   ["a default remaining below 0", "defaults.remaining", { defaults: { remaining: -digits } }],
+  [
+    "a default limit below 0",
+    "defaults.ratelimit.limit",
+    { defaults: { ratelimit: { limit: -digits, duration: digits } } },
+  ],
+];
+
+/** Of a creation only: an update can leave out what is stored. */
+const badNewApis: typeof badApis = [
   ["a default limit of 0", "defaults.ratelimit.limit", { defaults: { ratelimit: { limit: 0, duration: digits } } }],
   ["a default limit without a duration", "defaults.ratelimit.duration", { defaults: { ratelimit: { limit: digits } } }],
   [
@@ -259,6 +282,8 @@ export const rules: BadRequest[] = [
   ...(["createApi", "updateApi"] satisfies CallName[]).flatMap((call) =>
     badApis.map(([name, field, fields]) => broken(name, call, field, { ...goodBodyOf(call), ...fields })),
   ),
+  ...badNewApis.map(([name, field, fields]) => broken(name, "createApi", field, { apiId: textCanary, ...fields })),
+  ...zeroes.map(([call, field, body]) => badJson(`${field} of nothing`, call, field, body, { says: "must not be" })),
   broken("nothing to change", "updateApi", "", { apiId: textCanary, ifVersion: 5 }, { says: "send at least one of" }),
   broken("ifVersion 0", "updateApi", "ifVersion", { apiId: textCanary, ifVersion: 0, name: textCanary }),
   ...[0, -digits, 101, 2147483647].map((limit) => broken(`limit ${limit}`, "listApis", "limit", { limit })),

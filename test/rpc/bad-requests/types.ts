@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
-import { Change, change } from "../../../gen/latchkey/v1/options_pb.js";
+import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { Change, change, items_by } from "../../../gen/latchkey/v1/options_pb.js";
 import { type CallName, calls, inputOf, keyIdCalls, type Protocol } from "../protocols.ts";
 import { type BadRequest, badJson, jsonProtocols } from "./bad-request.ts";
 
@@ -32,19 +33,29 @@ interface SentField {
   readonly path: string;
   readonly field: DescField;
   readonly isTop: boolean;
+  /** What an update can do to it. */
+  readonly allowed: Change;
 }
 
-/** The fields of a message and of those in it. Metadata is free JSON, and JSON has no mask. */
-function fieldsOf(call: CallName, desc: DescMessage, parent = ""): readonly SentField[] {
+/** The fields of a message and of those in it. Metadata is free JSON, and JSON has no mask. `within`: the field that it is in. */
+function fieldsOf(call: CallName, desc: DescMessage, parent = "", within?: SentField): readonly SentField[] {
   return desc.fields
     .filter(({ message }) => message?.typeName !== "google.protobuf.FieldMask")
     .flatMap((field) => {
       const path = `${parent}${field.jsonName}`;
       const inner = field.message?.typeName.startsWith("latchkey.") ? field.message : undefined;
       const innerPath = field.fieldKind === "list" ? `${path}[0].` : `${path}.`;
-      const own = { call, path, field, isTop: parent === "" };
-      return [own, ...(inner === undefined ? [] : fieldsOf(call, inner, innerPath))];
+      const own = { call, path, field, isTop: within === undefined, allowed: allowedFor(field, within) };
+      return [own, ...(inner === undefined ? [] : fieldsOf(call, inner, innerPath, own))];
     });
+}
+
+/** Of a message that an update changes in part, what it must have can be set, and the rest be removed too. */
+function allowedFor(field: DescField, within: SentField | undefined): Change {
+  if (within === undefined) return getOption(field, change);
+  const isKeyOfItem = getOption(within.field, items_by) === field.name;
+  if (within.allowed === Change.UNSPECIFIED || isKeyOfItem) return Change.UNSPECIFIED;
+  return getOption(field, fieldRules).required ? Change.SET : Change.SET_OR_REMOVE;
 }
 
 const fields = calls.flatMap((call) => fieldsOf(call, inputOf(call)));
@@ -185,8 +196,7 @@ const wrongNames: WrongName[] = [
 ];
 
 /** What JSON.stringify makes of NaN. Once it was taken for "absent", and issued keys without a limit. */
-function nullOf({ call, path, field, isTop }: SentField): readonly BadRequest[] {
-  const allowed = isTop ? getOption(field, change) : Change.UNSPECIFIED;
+function nullOf({ call, path, allowed }: SentField): readonly BadRequest[] {
   if (allowed === Change.SET_OR_REMOVE) return [];
   const says = allowed === Change.SET ? `${path}: cannot be removed` : `${path}: must not be null`;
   const body = `${bodyWith(path, "null").slice(0, -1)},"cnry":7391}`;

@@ -1,37 +1,17 @@
-import { create, equals, type Message, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { create, equals, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeBinary } from "../../../src/rpc/decoding/decode-binary.ts";
-import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
-import { changesOf } from "../../../src/rpc/decoding/update-fields.ts";
 import { dialectOf } from "../../../src/rpc/rpc-dialect.ts";
-import { validated } from "../../../src/rpc/validate.ts";
-import { compileWidgets } from "../../support/widgets.ts";
 import { frame } from "../protocols.ts";
 import { CANARY, refusalOf, told } from "./refusal.ts";
+import { changes, readBinary, readJson, update } from "./update-fixture.ts";
 
-const update = compileWidgets().messageOf("UpdateWidgetRequest");
-const changeable = "long_name, colour, enabled, size, count, expires, meta, part, tags, users";
+const changeable = "long_name, colour, enabled, size, count, expires, meta, part, tags, users, rule, rules";
 const nothingChanges =
-  "changes nothing; send at least one of longName, colour, enabled, size, count, expires, meta, part, tags, users";
+  "changes nothing; send at least one of longName, colour, enabled, size, count, expires, meta, part, tags, users, rule, rules";
+const changeableInRule = "active, limit, kept, note, part";
+const nothingInRule = "changes nothing; send at least one of active, limit, kept, note, part";
 const cannotBeRemoved = "cannot be removed; send a value or leave the field out";
-
-type Init = Record<string, unknown>;
-
-function readJson(json: object): Message {
-  return validated(update, decodeJson(update, Buffer.from(JSON.stringify(json))));
-}
-
-/** What a binary message with these fields is read as. Without paths it has no mask. */
-function readBinary(init: Init, paths?: readonly string[]): Message {
-  const sent = create(update, { ...init, ...(paths && { updateMask: { paths } }) } as MessageInitShape<typeof update>);
-  return validated(update, decodeBinary(update, toBinary(update, sent)));
-}
-
-function changes(message: Message): object {
-  // The types of updates are generated for the methods of the service, which this is not.
-  return changesOf(update, message as never);
-}
 
 interface Kind {
   readonly field: string;
@@ -77,7 +57,7 @@ describe.each(kinds)("an update of $field", ({ field, path, value, bad, canRemov
     const sent = { widgetId: "w", [field]: value };
     for (const message of [readJson(sent), readBinary(sent), readBinary(sent, [path])]) {
       expect(changes(message)).toMatchObject({ [field]: value });
-      expect(message).toMatchObject({ updateMask: { paths: [path] } });
+      expect(message).toMatchObject({ updateMask: { paths: [field === "part" ? "part.name" : path] } });
     }
     expect(equals(update, readJson(sent), readBinary(sent, [path]))).toBe(true);
   });
@@ -123,15 +103,32 @@ describe("an update in JSON", () => {
     [{ widgetId: "w", ifVersion: 1 }, nothingChanges],
     [{ widgetId: null, size: 1 }, "widgetId: must not be null; send a value or leave the field out"],
     [{ widgetId: "w", ifVersion: null, size: 1 }, "ifVersion: must not be null; send a value or leave the field out"],
-    [{ widgetId: "w", part: { name: null } }, "part.name: must not be null; send a value or leave the field out"],
+    [{ widgetId: "w", part: { name: null } }, `part.name: ${cannotBeRemoved}`],
     [{ widgetId: "w", tags: [null] }, "tags[0]: must be a string"],
     [{ widgetId: "w", users: [] }, "users: must not be empty; null removes it"],
     [{ size: 1 }, "widgetId: is required and must not be empty"],
     [{ widgetId: "w", size: "1" }, "size: must be a number"],
-    [{ widgetId: "w", part: {} }, "part.name: is required and must not be empty"],
+    [{ widgetId: "w", part: {} }, "part: changes nothing; send at least one of name"],
+    [{ widgetId: "w", part: { name: "" } }, "part.name: must not be empty"],
+    [{ widgetId: "w", rule: {} }, `rule: ${nothingInRule}`],
+    [{ widgetId: "w", size: 1, rule: {} }, `rule: ${nothingInRule}`],
+    [{ widgetId: "w", rule: { used: 1 } }, `rule: ${nothingInRule}`],
+    [{ widgetId: "w", rule: { part: {} } }, "rule.part: changes nothing; send at least one of name"],
+    [{ widgetId: "w", rule: { limit: 0 } }, "rule.limit: must not be 0"],
+    [{ widgetId: "w", rule: { limit: null } }, `rule.limit: ${cannotBeRemoved}`],
+    [{ widgetId: "w", rule: { limit: -1 } }, "rule.limit: must be greater than or equal to 1"],
+    [{ widgetId: "w", rule: { part: { name: null } } }, `rule.part.name: ${cannotBeRemoved}`],
+    [{ widgetId: "w", rule: [] }, "rule: must be an object"],
+    [{ widgetId: "w", rules: [{ limit: 1 }] }, "rules[0].name: is required and must not be empty"],
+    [
+      { widgetId: "w", rules: [{ name: null }] },
+      "rules[0].name: must not be null; send a value or leave the field out",
+    ],
+    [{ widgetId: "w", rules: [{ name: "a" }, { name: "b", limit: 0 }] }, "rules[1].limit: must not be 0"],
+    [{ widgetId: "w", rules: [{ name: "a", limit: null }] }, `rules[0].limit: ${cannotBeRemoved}`],
     [
       { widgetId: "w", size: 1, updateMask: CANARY },
-      `has an unknown field (known: widgetId, ifVersion, longName, colour, enabled, size, count, expires, meta, part, tags, users)`,
+      `has an unknown field (known: widgetId, ifVersion, longName, colour, enabled, size, count, expires, meta, part, tags, users, rule, rules)`,
     ],
   ])("%o is refused: %s", (json, message) => {
     expect(told(refusalOf(() => readJson(json)))).toBe(message);
@@ -146,9 +143,14 @@ describe("an update in binary", () => {
   const sent = { widgetId: "w", size: 1 };
 
   it.each<[readonly string[], string]>([
-    [[], nothingChanges],
     [["size", "size"], "updateMask: names a field twice"],
-    ...["widget_id", "update_mask", "longName", "part.name", "*", "", CANARY, "__proto__"].map(
+    [["rule.active", "rule.active"], "updateMask: names a field twice"],
+    [["rule.limits"], `updateMask: names a field that cannot be changed (known: ${changeableInRule})`],
+    [["rule.used"], `updateMask: names a field that cannot be changed (known: ${changeableInRule})`],
+    [["rule.part.size"], "updateMask: names a field that cannot be changed (known: name)"],
+    [["rule.limit"], `rule.limit: ${cannotBeRemoved}`],
+    [["rule.part.name"], `rule.part.name: ${cannotBeRemoved}`],
+    ...["widget_id", "update_mask", "longName", "size.a", "rules.limit", "*", "", CANARY, "__proto__"].map(
       (path) =>
         [[path], `updateMask: names a field that cannot be changed (known: ${changeable})`] as [string[], string],
     ),
@@ -156,8 +158,10 @@ describe("an update in binary", () => {
     expect(told(refusalOf(() => readBinary(sent, paths)))).toBe(message);
   });
 
-  it("without a mask removes nothing, and is refused if it changes nothing", () => {
+  it("without a mask, or with an empty one, removes nothing, and is refused if it changes nothing", () => {
     expect(changes(readBinary(sent))).toEqual({ size: 1 });
+    expect(readBinary(sent, [])).toEqual(readBinary(sent));
+    expect(told(refusalOf(() => readBinary({ widgetId: "w" }, [])))).toBe(nothingChanges);
     expect(told(refusalOf(() => readBinary({ widgetId: "w", ifVersion: 3 })))).toBe(nothingChanges);
   });
 
