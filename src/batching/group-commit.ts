@@ -55,7 +55,7 @@ export class GroupCommit<Item, Result> {
     const { name, queueMax, queuedMs, clock, onDequeued } = this.#options;
     if (this.#queue.length >= queueMax) {
       onDequeued?.(item);
-      return Promise.reject(new Unavailable(`the ${name} queue is full`));
+      return Promise.reject(new Unavailable(`the ${name} queue is full`, { nothingDone: true }));
     }
     return new Promise((resolve, reject) => {
       const deadline = queuedMs && new Deadline(clock, queuedMs());
@@ -146,7 +146,7 @@ export class GroupCommit<Item, Result> {
     this.#overdueTimer = setTimeout(
       () => {
         this.#overdueTimer = undefined;
-        const error = new Unavailable(`the ${this.#options.name} queue is too slow`);
+        const error = new Unavailable(`the ${this.#options.name} queue is too slow`, { nothingDone: true });
         while (this.#queue[0]?.deadline?.hasPassed) this.#dequeue(1)[0]?.reject(error);
         this.#watchQueue();
       },

@@ -50,14 +50,14 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
   if (received.case === kind) return received.value as ValueOf<Wanted>;
   switch (received.case) {
     case "notExecuted":
-      throw new NotExecuted("the call was too old");
+      throw new NotExecuted("the call was too old", { nothingDone: true });
     case "rootKeyRefused":
       throw new RootKeyRefused();
     case "forbidden":
       throw new Forbidden(received.value.message);
     case "failure": {
-      const { reason, retryAfterMs, ofOneKey: affectsOneKeyOnly } = received.value;
-      throw new Unavailable(reason, { retryAfterMs, affectsOneKeyOnly });
+      const { reason, retryAfterMs, ofOneKey: affectsOneKeyOnly, nothingDone } = received.value;
+      throw new Unavailable(reason, { retryAfterMs, affectsOneKeyOnly, nothingDone });
     }
     default:
       throw new Unavailable("the coordinator has given an answer of another kind");
@@ -68,17 +68,17 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
 export function toWireFailure(error: unknown): Answered {
   if (error instanceof RootKeyRefused) return { case: "rootKeyRefused", value: {} };
   if (error instanceof Forbidden) return { case: "forbidden", value: { message: error.message } };
-  if (!(error instanceof Unavailable)) return failure("the coordinator has failed", 1000, false);
-  return failure(error.message, error.retryAfterMs, error.affectsOneKeyOnly);
+  if (!(error instanceof Unavailable)) return failure(new Unavailable("the coordinator has failed"));
+  return failure(error);
 }
 
 /** What became of a call for one key is not known. */
 export function toWireKeyFailure(reason: string): Answered {
-  return failure(reason, 1000, true);
+  return failure(new Unavailable(reason, { affectsOneKeyOnly: true }));
 }
 
-function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answered {
-  return { case: "failure", value: { reason, retryAfterMs, ofOneKey } };
+function failure({ message: reason, retryAfterMs, affectsOneKeyOnly: ofOneKey, nothingDone }: Unavailable): Answered {
+  return { case: "failure", value: { reason, retryAfterMs, ofOneKey, nothingDone } };
 }
 
 export function toWireAsk(subject: string, ask: PermitAsk): Question {

@@ -62,5 +62,5 @@ export class WaitingRoom {
 }
 
 // Created once: their stack traces say nothing, and a new one for each call would cost as much as the rest of a refusal.
-const full = new Unavailable("too many calls are waiting");
-const keyFull = new Unavailable("too many calls are waiting for this key");
+const full = new Unavailable("too many calls are waiting", { nothingDone: true });
+const keyFull = new Unavailable("too many calls are waiting for this key", { nothingDone: true });

@@ -25,7 +25,8 @@ export class PendingCalls {
    * `markOverdue`.
    */
   open<Answer>(send: (number: number) => void, onOverdue?: () => void): Promise<Answer> {
-    if (this.#calls.size >= this.#callsMax) return Promise.reject(new Unavailable(this.#tooMany));
+    if (this.#calls.size >= this.#callsMax)
+      return Promise.reject(new Unavailable(this.#tooMany, { nothingDone: true }));
     const number = this.#nextNumber();
     send(number);
     return new Promise((resolve, reject) => {

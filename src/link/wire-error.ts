@@ -6,7 +6,8 @@ export interface WireError {
   readonly message: string;
   readonly stack: string | undefined;
   readonly retryAfterMs: number;
-  readonly isOfOneKey: boolean;
+  readonly affectsOneKeyOnly: boolean;
+  readonly nothingDone: boolean;
   /** What Node reports about a failed system call. */
   readonly facts: { readonly code?: string; readonly address?: string; readonly port?: number };
   readonly cause: WireError | undefined;
@@ -21,7 +22,8 @@ export function toWire(error: unknown): WireError {
     message,
     stack,
     retryAfterMs: error instanceof Unavailable ? error.retryAfterMs : 0,
-    isOfOneKey: error instanceof Unavailable && error.affectsOneKeyOnly,
+    affectsOneKeyOnly: error instanceof Unavailable && error.affectsOneKeyOnly,
+    nothingDone: error instanceof Unavailable && error.nothingDone,
     facts: {
       ...(typeof code === "string" && { code }),
       ...(typeof address === "string" && { address }),

@@ -24,6 +24,8 @@ export type ErrorCode = keyof typeof errorCodes;
 export interface ApiErrorOptions {
   readonly violations?: readonly Violation[];
   readonly retryAfterMs?: number;
+  /** For `SERVICE_UNAVAILABLE`: the same request may be sent again, because nothing was done, or nothing would be done twice. */
+  readonly isRepeatable?: boolean;
   /** For `METHOD_NOT_ALLOWED`: the verbs that the path takes. Default: POST. */
   readonly allow?: string;
   /** For the log; a caller never sees it. */
@@ -36,6 +38,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly violations: readonly Violation[];
   readonly retryAfterMs: number | undefined;
+  readonly isRepeatable: boolean;
   readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
@@ -43,8 +46,21 @@ export class ApiError extends Error {
     this.code = code;
     this.violations = options.violations ?? [];
     this.retryAfterMs = options.retryAfterMs;
+    this.isRepeatable = options.isRepeatable ?? false;
     this.allow = options.allow;
   }
+}
+
+const repeatable = new WeakMap<ApiError, ApiError>();
+
+/** The same error of a request that may be sent again. Made once for each error. */
+export function asRepeatable(error: ApiError): ApiError {
+  if (error.isRepeatable) return error;
+  const { code, message, violations, retryAfterMs, cause } = error;
+  const options = { violations, cause, isRepeatable: true, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const twin = repeatable.get(error) ?? new ApiError(code, message, options);
+  repeatable.set(error, twin);
+  return twin;
 }
 
 let publicUrl = "";

@@ -6,8 +6,9 @@ import { FailuresByAddress } from "../domain/failures-by-address.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
+import { ChargeUnknown } from "../domain/unavailable.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
-import { ApiError } from "./api-error.ts";
+import { ApiError, asRepeatable } from "./api-error.ts";
 import { ManagementQueue, type ManagementQueueDeps } from "./management-queue.ts";
 import { toApiError } from "./to-api-error.ts";
 import { outcomeOf, type VerificationLog } from "./verification-log.ts";
@@ -29,6 +30,8 @@ export interface Call {
    */
   read(): MessageShape<DescMessage>;
 }
+
+export const idempotencyHeader = "idempotency-key";
 
 /** By lower-case name, as Node gives them. */
 export type CallHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -53,6 +56,10 @@ export interface Endpoint {
    * more often.
    */
   readonly isManagement: boolean;
+  /** Whether it changes nothing. */
+  readonly isRead: boolean;
+  /** Whether it honours the header `Idempotency-Key`. */
+  readonly isIdempotent: boolean;
   handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
@@ -125,7 +132,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   }
 
   function failed(call: Call, startedMs: number, thrown: unknown, notes: CallNotes | undefined): ApiError {
-    const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : toApiError(thrown);
+    const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : repeatableIf(call, toApiError(thrown));
     if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fieldsOf(call, error));
     else if (error.code === "SERVICE_UNAVAILABLE") {
       warnUndecided(() => ({ ...fieldsOf(call, error), ...reasonsOf(error) }));
@@ -198,6 +205,15 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       },
     );
   }
+}
+
+/** Whether the caller may send the same request again is known here: by the method, and by its idempotency key. */
+function repeatableIf({ endpoint, headers }: Call, error: ApiError): ApiError {
+  if (error.code !== "SERVICE_UNAVAILABLE") return error;
+  const isRepeatable = endpoint.isManagement
+    ? endpoint.isRead || (endpoint.isIdempotent && headers[idempotencyHeader] !== undefined)
+    : !(error.cause instanceof ChargeUnknown);
+  return isRepeatable ? asRepeatable(error) : error;
 }
 
 function noteNothing(): void {}

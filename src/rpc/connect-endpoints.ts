@@ -81,7 +81,7 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       try {
         return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, remoteAddress, read });
       } catch (error) {
-        throw toConnectError(error as ApiError, requestId);
+        throw toConnectError(error as ApiError, requestId, dialect.protocol);
       }
     };
     const response = await handler({

@@ -5,7 +5,8 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { hot, idempotent, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { CallContext, Endpoint } from "./call.ts";
 
@@ -28,6 +29,8 @@ export function createEndpoints<Service extends DescService>(
     permission: permissionOf(method),
     isPublic: getOption(method, public$),
     isManagement: !getOption(method, public$) && !getOption(method, hot),
+    isRead: method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS,
+    isIdempotent: getOption(method, idempotent),
     handle: handlers[method.localName as keyof Service["method"]] as Endpoint["handle"],
   }));
 }

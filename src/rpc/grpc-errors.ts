@@ -2,11 +2,12 @@ import { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
+import type { Protocol } from "./call.ts";
 import { errorHeaders } from "./respond.ts";
 import { toNodeHeaders } from "./universal-http.ts";
 
 /** The error for Connect, which writes it in the caller's protocol. */
-export function toConnectError(error: ApiError, requestId: string): ConnectError {
+export function toConnectError(error: ApiError, requestId: string, protocol: Protocol): ConnectError {
   const { code, message, violations, retryAfterMs } = error;
   const detail = {
     code,
@@ -15,9 +16,17 @@ export function toConnectError(error: ApiError, requestId: string): ConnectError
     violations: violations.map((violation) => ({ ...violation })),
     ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
   };
-  return new ConnectError(message, errorCodes[code].rpc, errorHeaders(error), [
-    { desc: ErrorDetailSchema, value: detail },
-  ]);
+  const headers = { ...errorHeaders(error), ...(protocol === "connect" ? {} : pushback(error)) };
+  return new ConnectError(message, errorCodes[code].rpc, headers, [{ desc: ErrorDetailSchema, value: detail }]);
+}
+
+/**
+ * How long a client of gRPC that repeats calls by itself waits before it does. A negative number forbids it: the call may
+ * have done what it asks for.
+ */
+function pushback({ code, retryAfterMs = 0, isRepeatable }: ApiError): Record<string, string> {
+  if (code !== "SERVICE_UNAVAILABLE") return {};
+  return { "grpc-retry-pushback-ms": isRepeatable ? String(Math.ceil(retryAfterMs)) : "-1" };
 }
 
 const encoded = new WeakMap<
@@ -39,7 +48,7 @@ export function errorTrailers(error: ApiError, requestId: string): Trailers {
 }
 
 function encode(error: ApiError, requestId: string): Trailers {
-  const trailers = toNodeHeaders(setTrailerStatus(new Headers(), toConnectError(error, requestId)));
+  const trailers = toNodeHeaders(setTrailerStatus(new Headers(), toConnectError(error, requestId, "grpc")));
   const details = Buffer.from(trailers[detailsName] ?? "", "base64");
   encoded.set(error, { trailers, details, idAt: details.indexOf(requestId, 0, "latin1") });
   return trailers;

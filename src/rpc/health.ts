@@ -16,7 +16,13 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
   const statusOf = (service: string) => (known.has(service) ? status() : Status.SERVICE_UNKNOWN);
 
   // The health service's proto states no permission. No root key is ever asked for this one.
-  const open = { permission: "health.read", isPublic: true, isManagement: false } as const;
+  const open = {
+    permission: "health.read",
+    isPublic: true,
+    isManagement: false,
+    isRead: true,
+    isIdempotent: false,
+  } as const;
 
   const check: Endpoint = {
     method: Health.method.check,

@@ -1,11 +1,11 @@
 import { Secret } from "../domain/secret.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
-import { type CallContext, headerOf } from "./call.ts";
+import { type CallContext, headerOf, idempotencyHeader } from "./call.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** The header `Idempotency-Key` of a call. `apiId`: the API that the request names, if it names one. */
 export function idempotencyKeyOf({ call, caller }: CallContext, apiId?: string): IdempotencyKey | undefined {
-  const value = headerOf(call.headers, "idempotency-key");
+  const value = headerOf(call.headers, idempotencyHeader);
   const { rootKey } = caller;
   if (value === undefined || rootKey === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {

@@ -34,9 +34,10 @@ export function toApiError(error: unknown): ApiError {
 }
 
 function unavailable(cause: Unavailable): ApiError {
-  const { retryAfterMs } = cause;
+  const { retryAfterMs, nothingDone: isRepeatable } = cause;
   const error = new ApiError("SERVICE_UNAVAILABLE", "the service cannot decide right now; try again", {
     retryAfterMs,
+    isRepeatable,
     cause,
   });
   phrased.set(cause, error);

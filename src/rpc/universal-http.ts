@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 
 /* Converts between Connect's HTTP requests and responses and those of Node. */
@@ -20,9 +21,21 @@ export async function sendUniversalResponse(
     if (!res.write(chunk)) await drained(res);
   }
   if (res.destroyed) return;
+  // An error before any message is one frame that ends the stream: clients repeat only calls of which they have seen no more.
+  if (!res.headersSent && isGrpcError(response)) {
+    const { stream } = res as unknown as Http2ServerResponse;
+    const head = { ":status": response.status, ...toNodeHeaders(response.header), "x-request-id": requestId };
+    stream.respond({ ...head, ...toNodeHeaders(response.trailer) }, { endStream: true });
+    return;
+  }
   writeHead();
   if (response.trailer) res.addTrailers(toNodeHeaders(response.trailer));
   res.end();
+}
+
+/** Of gRPC itself: gRPC-Web has its trailers in the body. */
+function isGrpcError({ trailer }: UniversalServerResponse): boolean {
+  return (trailer?.get("grpc-status") ?? "0") !== "0";
 }
 
 /** Fires when the client has gone or the answer was sent. */

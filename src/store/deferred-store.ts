@@ -48,5 +48,5 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
 }
 
 function notThere(): Unavailable {
-  return new Unavailable("the store is not there yet");
+  return new Unavailable("the store is not there yet", { nothingDone: true });
 }

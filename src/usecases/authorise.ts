@@ -57,7 +57,7 @@ export function createAuthorise({ rootAccess, metrics, clock }: AuthoriseDeps): 
   function check(presented: Secret): MaybePromise<RootKeyVerdict | undefined> {
     if (checks >= checksMax) {
       metrics.shed("call");
-      throw new Unavailable("too many root keys are being checked");
+      throw new Unavailable("too many root keys are being checked", { nothingDone: true });
     }
     const checked = rootAccess.check(presented);
     if (!(checked instanceof Promise)) return checked;

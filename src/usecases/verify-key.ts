@@ -7,7 +7,7 @@ import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { Owner } from "../domain/owner.ts";
 import type { RefusalReason } from "../domain/refusal-reason.ts";
 import type { Secret } from "../domain/secret.ts";
-import { Unavailable } from "../domain/unavailable.ts";
+import { ofCharge, Unavailable } from "../domain/unavailable.ts";
 import {
   countersOf,
   noteSpend,
@@ -140,5 +140,5 @@ interface Lookup {
 /** It is not known whether the use was spent, and the caller gets 503. So nothing of the limits was used. */
 async function releaseAndThrow(taken: TakenLimits, error: unknown): Promise<never> {
   await taken.release();
-  throw error;
+  throw ofCharge(error);
 }

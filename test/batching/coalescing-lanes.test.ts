@@ -93,7 +93,7 @@ describe("CoalescingLanes", () => {
     const waiting = submitAll(lanes, ["b1", "c1"]);
     const refused = Promise.allSettled(submitAll(lanes, ["d1", "d2"]));
     waiting.push(...submitAll(lanes, ["b2", "c2"]));
-    const reason = new Unavailable("the test queue is full");
+    const reason = new Unavailable("the test queue is full", { nothingDone: true });
     expect(await refused).toEqual([rejected(reason), rejected(reason)]);
     await lane.finish();
     const later = lanes.submit("d", "d3");

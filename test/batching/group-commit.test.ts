@@ -80,7 +80,7 @@ describe("GroupCommit", () => {
     await nextTurn();
     const waiting = [batcher.submit("a"), batcher.submit("b")];
     const refused = batcher.submit("c");
-    await expect(refused).rejects.toThrow(new Unavailable("the test queue is full"));
+    await expect(refused).rejects.toThrow(new Unavailable("the test queue is full", { nothingDone: true }));
     await commits.finish();
     const later = batcher.submit("d");
     await commits.finish();
@@ -225,7 +225,9 @@ describe("GroupCommit", () => {
     });
     const first = batcher.submit("a");
     await nextTurn();
-    const late = expect(batcher.submit("b")).rejects.toThrow(new Unavailable("the test queue is too slow"));
+    const late = expect(batcher.submit("b")).rejects.toThrow(
+      new Unavailable("the test queue is too slow", { nothingDone: true }),
+    );
     clock.advance(15);
     const inTime = batcher.submit("c");
     clock.advance(5);

@@ -27,7 +27,7 @@ describe("calls without an answer", () => {
   it("are bounded: one more is unavailable and not sent", async () => {
     const { sent, call, calls } = setUp(2);
     const waiting = [call(), call()];
-    await expect(call()).rejects.toEqual(new Unavailable("too many"));
+    await expect(call()).rejects.toEqual(new Unavailable("too many", { nothingDone: true }));
     expect(sent.length).toBe(2);
     calls.rejectAll(new Unavailable("gone"));
     for (const each of waiting) await expect(each).rejects.toThrow("gone");

@@ -130,6 +130,8 @@ describe("a hot method that needs a root key", () => {
         permission: "keys.verify",
         isPublic: false,
         isManagement: false,
+        isRead: false,
+        isIdempotent: false,
         handle(request) {
           read.push((request as unknown as { key: string }).key);
           return { valid: true };

@@ -4,6 +4,7 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
+import { ChargeUnknown, Unavailable } from "../../src/domain/unavailable.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { nameOf } from "../../src/rpc/endpoints.ts";
 import type { ManagementQueueDeps } from "../../src/rpc/management-queue.ts";
@@ -23,7 +24,7 @@ function setUp(known?: RootAccess["check"], thread: Partial<ManagementQueueDeps>
   const callers: Caller[] = [];
   const log = createLog("error", () => {});
   const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess, ...thread });
-  const run = (isPublic: boolean, isManagement = false) => {
+  const run = (isPublic: boolean, isManagement = false, other: Partial<Endpoint> = {}, sent: object = {}) => {
     const handle: Endpoint["handle"] = (_, { caller }) => {
       callers.push(caller);
       return {};
@@ -35,9 +36,12 @@ function setUp(known?: RootAccess["check"], thread: Partial<ManagementQueueDeps>
       permission: "keys.verify",
       isPublic,
       isManagement,
+      isRead: false,
+      isIdempotent: false,
       handle,
+      ...other,
     };
-    const headers = { authorization: "Bearer root-key" };
+    const headers = { authorization: "Bearer root-key", ...sent };
     const call = { endpoint, protocol: "json", requestId: "req", headers } as const;
     return runCall({ ...call, remoteAddress: () => "192.0.2.1", read: () => ({}) as never });
   };
@@ -111,5 +115,27 @@ describe("calls whose root keys are checked elsewhere", () => {
     checks[0]?.(undefined);
     await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED" });
     expect(callers).toHaveLength(1000);
+  });
+});
+
+describe("a call that could not be decided may be repeated", () => {
+  const lost = new Unavailable("lost");
+  const key = { "idempotency-key": "one" };
+  it.each<[string, boolean, Unavailable, Partial<Endpoint>, object]>([
+    ["if nothing was done", true, new Unavailable("full", { nothingDone: true }), {}, {}],
+    ["not if a change may have been made", false, lost, {}, {}],
+    ["if it only reads", true, lost, { isRead: true }, {}],
+    ["if it carries an idempotency key", true, lost, { isIdempotent: true }, key],
+    ["not without one", false, lost, { isIdempotent: true }, {}],
+    ["not with one that its method does not honour", false, lost, {}, key],
+    ["if it is a verification that was not charged", true, lost, { isManagement: false }, {}],
+    ["not if it may have been charged", false, new ChargeUnknown("lost"), { isManagement: false }, key],
+  ])("%s", async (_, isRepeatable, error, other, sent) => {
+    const { run } = setUp(() => unlimitedRootKey("root"));
+    const handle = () => Promise.reject(error);
+    await expect(run(false, true, { ...other, handle }, sent)).rejects.toMatchObject({
+      code: "SERVICE_UNAVAILABLE",
+      isRepeatable,
+    });
   });
 });

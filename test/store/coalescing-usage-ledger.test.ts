@@ -141,7 +141,9 @@ describe("CoalescingUsageLedger", () => {
     const waitingRoom = new WaitingRoom(20);
     const { engine, ledger } = setUp({ k: 3 }, waitingRoom);
     const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend([i < 2 ? "k" : `other ${i}`], 1)));
-    await expect(ledger.spend(["one more"], 1)).rejects.toThrow(new Unavailable("too many calls are waiting"));
+    await expect(ledger.spend(["one more"], 1)).rejects.toThrow(
+      new Unavailable("too many calls are waiting", { nothingDone: true }),
+    );
     await nextTurn();
     await engine.finish();
     expect(await waiting).toHaveLength(20);
@@ -160,7 +162,9 @@ describe("CoalescingUsageLedger", () => {
     await engine.finish();
     const outcomes = await flood;
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
-    expect(outcomes.at(-1)).toEqual(rejected(new Unavailable("too many calls are waiting for this key")));
+    expect(outcomes.at(-1)).toEqual(
+      rejected(new Unavailable("too many calls are waiting for this key", { nothingDone: true })),
+    );
     expect(await other).toEqual(spent(0));
   });
 

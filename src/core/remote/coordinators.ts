@@ -52,7 +52,7 @@ export class Coordinators {
         if (!(error instanceof NotExecuted)) throw error;
       }
     }
-    throw new Unavailable("no coordinator with a ledger can be reached");
+    throw new Unavailable("no coordinator with a ledger can be reached", { nothingDone: true });
   }
 
   /**
@@ -71,7 +71,7 @@ export class Coordinators {
       // Of the last one, also a late answer or a failure.
       if (isAnswered || next() === undefined) return called;
     }
-    throw new Unavailable("no coordinator with a ledger can be reached");
+    throw new Unavailable("no coordinator with a ledger can be reached", { nothingDone: true });
   }
 
   close(): void {

@@ -79,7 +79,8 @@ export class RemoteUsage implements UsageLedger {
       const called = this.#coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
       const received = await within(this.#newDeadline(), called, "the charge was not answered in time");
       const outcome = fromWireOutcome(received, runs);
-      if (outcome.outcome === "notExecuted") throw new Unavailable("the use came too late and was not charged");
+      if (outcome.outcome === "notExecuted")
+        throw new Unavailable("the use came too late and was not charged", { nothingDone: true });
       answerCallers(callers, runs, outcome.results);
     } catch (error) {
       for (const { reject } of callers) reject(error);

@@ -120,6 +120,7 @@ function isWholeFrame(body: Buffer): boolean {
 }
 
 const withTrailers = { waitForTrailers: true };
+const alone = { endStream: true };
 const okTrailers = { "grpc-status": "0" };
 
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
@@ -132,21 +133,25 @@ function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string)
 /** Also without the compatibility API: under overload most answers are errors, which must not cost more than others. */
 export function sendGrpcError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
-  sendGrpcHeaders(stream, requestId);
-  const trailers = errorTrailers(error, requestId);
-  stream.on("wantTrailers", () => stream.sendTrailers(trailers));
-  stream.end();
+  const headers = grpcHeaders(requestId);
+  // In one frame that ends the stream: clients repeat only calls of which they have seen no more than that.
+  for (const [name, value] of Object.entries(errorTrailers(error, requestId))) headers.push(name, value);
+  stream.respond(headers, alone);
+}
+
+export function sendGrpcHeaders(stream: ServerHttp2Stream, requestId: string): void {
+  stream.respond(grpcHeaders(requestId), withTrailers);
 }
 
 /** Like Connect, answers with `+proto` even if the request had none. */
-export function sendGrpcHeaders(stream: ServerHttp2Stream, requestId: string): void {
+function grpcHeaders(requestId: string): RawHeaders {
   const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId] as RawHeaders;
   headers[sensitiveHeaders] = neverIndexed;
-  stream.respond(headers, withTrailers);
+  return headers;
 }
 
 /** Every id is new. In HTTP/2's header compression table it would only evict useful headers. */
-const neverIndexed = ["x-request-id"];
+const neverIndexed = ["x-request-id", "grpc-status-details-bin"];
 
 type RawHeaders = string[] & { [sensitiveHeaders]: string[] };
 

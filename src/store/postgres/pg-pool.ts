@@ -165,10 +165,10 @@ export class PgPool {
   }
 
   #take(kind: Kind, waitMs: number): Promise<PgConnection> {
-    if (this.#closed) return Promise.reject(new Unavailable("the store is closed"));
+    if (this.#closed) return Promise.reject(new Unavailable("the store is closed", { nothingDone: true }));
     const queue = this.#waiting[kind];
     if (queue.length >= queriesQueuedMax)
-      return Promise.reject(new Unavailable("too many queries wait for a connection"));
+      return Promise.reject(new Unavailable("too many queries wait for a connection", { nothingDone: true }));
     return new Promise((resolve, reject) => {
       const cancel = whenPassed(new Deadline(systemClock, waitMs), () => {
         queue.splice(queue.indexOf(waiter), 1);

@@ -147,7 +147,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   }
 
   async #commit(jobs: readonly WriterJob<Statement>[]): Promise<readonly JobResult<StatementResult>[]> {
-    if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
+    if (!this.#serving) throw new Unavailable("nothing was written: the store is closed", { nothingDone: true });
     // Also for those who asked before there was a problem: another checkpoint could overwrite the last sound copy.
     const problem = this.#problem();
     if (problem !== undefined) throw problem;
@@ -162,7 +162,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     if (isFailedWrite(damage?.resultCode)) this.#onFailedWrite(new Error(damage?.message));
     else if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
     this.#isFull = reply.isFull;
-    if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
+    if ("aborted" in reply)
+      throw new Unavailable(`nothing was written: ${reply.aborted.message}`, { nothingDone: true });
     return reply.committed.map((result, i) => this.#named(jobs[i], result));
   }
 

@@ -71,7 +71,10 @@ describe("jobs that share one commit", () => {
         createKey(keys, small),
       ]);
 
-    const refusal = { status: "rejected", reason: new Unavailable("nothing was written: database or disk is full") };
+    const refusal = {
+      status: "rejected",
+      reason: new Unavailable("nothing was written: database or disk is full", { nothingDone: true }),
+    };
     expect(await all()).toEqual([refusal, refusal, refusal]);
     expect(engine.writer.isFull).toBe(true);
     await engine.writer.run([{ sql: "DELETE FROM apis WHERE id = 'none'", parameters: [] }]);

@@ -325,7 +325,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "rootKeyRefused";
   } | {
     /**
-     * No answer. It is unknown whether something was done.
+     * No answer. Unless it says so, it is unknown whether something was done.
      *
      * @generated from field: latchkey.core.v1.Answer.Failure failure = 14;
      */
@@ -436,6 +436,13 @@ export declare type Answer_Failure = Message<"latchkey.core.v1.Answer.Failure"> 
    * @generated from field: bool of_one_key = 3;
    */
   ofOneKey: boolean;
+
+  /**
+   * Whether it is known that nothing was done, and nothing will be.
+   *
+   * @generated from field: bool nothing_done = 4;
+   */
+  nothingDone: boolean;
 };
 
 /**
