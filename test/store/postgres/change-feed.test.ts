@@ -248,7 +248,12 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     const held = await addKey();
     await deleteAndHold(client, held);
     for (let i = 0; i < 3; i++) await deleteKey(store.management, (await addKey()).id);
-    const { position: duringHold } = await feed.read(undefined);
+    const { rows } = await client.query("SELECT pg_current_xact_id()::text::int AS id");
+    const duringHold = await vi.waitFor(async () => {
+      const { position } = await feed.read(undefined);
+      expect(position.transaction).toBe(rows[0].id);
+      return position;
+    }, patient);
 
     const count = async () => (await query(url, "SELECT count(*)::int AS n FROM changes")).rows[0].n;
     const tidyTo = (rows: number) =>
