@@ -26,6 +26,10 @@ export interface ApiErrorOptions {
   readonly retryAfterMs?: number;
   /** For `SERVICE_UNAVAILABLE`: the same request may be sent again, because nothing was done, or nothing would be done twice. */
   readonly isRepeatable?: boolean;
+  /** The code over gRPC and Connect, where another one says more. Default: that of the table. */
+  readonly rpc?: Code;
+  /** Whether the request is refused because it is compressed. */
+  readonly isCompressed?: boolean;
   /** For `METHOD_NOT_ALLOWED`: the verbs that the path takes. Default: POST. */
   readonly allow?: string;
   /** For the log; a caller never sees it. */
@@ -39,6 +43,9 @@ export class ApiError extends Error {
   readonly violations: readonly Violation[];
   readonly retryAfterMs: number | undefined;
   readonly isRepeatable: boolean;
+  /** Over gRPC and Connect. */
+  readonly rpc: Code;
+  readonly isCompressed: boolean;
   readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
@@ -47,8 +54,15 @@ export class ApiError extends Error {
     this.violations = options.violations ?? [];
     this.retryAfterMs = options.retryAfterMs;
     this.isRepeatable = options.isRepeatable ?? false;
+    this.rpc = options.rpc ?? errorCodes[code].rpc;
+    this.isCompressed = options.isCompressed ?? false;
     this.allow = options.allow;
   }
+}
+
+/** What is sent compressed is refused: it could be a thousand times as large as it is. Each protocol has words of its own. */
+export function compressedRefused(message: string): ApiError {
+  return new ApiError("UNSUPPORTED_MEDIA_TYPE", message, { rpc: Code.Unimplemented, isCompressed: true });
 }
 
 const repeatable = new WeakMap<ApiError, ApiError>();

@@ -58,7 +58,7 @@ function attributesOf({ endpoint, protocol, requestId }: Call, answer: object, e
     "rpc.system": systems[protocol],
     "rpc.service": endpoint.method.parent.typeName,
     "rpc.method": endpoint.method.name,
-    "rpc.grpc.status_code": systems[protocol] === "grpc" ? (error ? errorCodes[error.code].rpc : 0) : undefined,
+    "rpc.grpc.status_code": systems[protocol] === "grpc" ? (error?.rpc ?? 0) : undefined,
     "error.type": error?.code,
     "latchkey.outcome": error?.code ?? (isVerification ? code : success === false ? "RATE_LIMITED" : "OK"),
     "latchkey.protocol": protocol,

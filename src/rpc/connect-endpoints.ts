@@ -9,9 +9,9 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { ApiError } from "./api-error.ts";
+import { ApiError, compressedRefused } from "./api-error.ts";
 import { type CallHeaders, type Endpoint, headerOf, type RunCall } from "./call.ts";
-import { toConnectError } from "./grpc-errors.ts";
+import { rpcErrorHeaders, toConnectError } from "./grpc-errors.ts";
 import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -77,11 +77,13 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
     const remoteAddress = () => remoteAddressOf(req);
+    let failed: ApiError | undefined;
     const answer: Answer = async () => {
       try {
         return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, remoteAddress, read });
       } catch (error) {
-        throw toConnectError(error as ApiError, requestId, dialect.protocol);
+        failed = error as ApiError;
+        throw toConnectError(failed, requestId);
       }
     };
     const response = await handler({
@@ -93,6 +95,10 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       signal: abortSignalOf(res),
       contextValues: createContextValues().set(answerKey, answer),
     });
+    // Here, because Connect leaves out names that belong to its protocols.
+    const told = Object.entries(failed === undefined ? {} : rpcErrorHeaders(failed, dialect.protocol));
+    for (const [name, value] of told)
+      (dialect.protocol === "grpc" ? response.trailer : response.header)?.set(name, value);
     await sendUniversalResponse(response, res, requestId);
   };
 }
@@ -132,7 +138,7 @@ function requireDialect(req: IncomingMessage): { dialect: RpcDialect; mediaType:
 
 function requireKnownHeaders(dialect: RpcDialect, headers: CallHeaders): void {
   if (!/^(identity)?$/i.test(headerOf(headers, dialect.compressionHeader) ?? "")) {
-    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
+    throw compressedRefused("compressed messages are not accepted");
   }
   const timeout = headerOf(headers, dialect.timeoutHeader);
   if (timeout !== undefined && !dialect.timeoutPattern.test(timeout)) {

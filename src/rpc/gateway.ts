@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import { ApiError } from "./api-error.ts";
+import { ApiError, compressedRefused } from "./api-error.ts";
 import type { RunCall } from "./call.ts";
 import { decodeQuery } from "./decoding/decode-query.ts";
 import { type Fail, type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
@@ -109,6 +109,6 @@ function requireJson(req: IncomingMessage): void {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type must be application/json");
   }
   if (!/^(identity)?$/i.test(req.headers["content-encoding"] ?? "")) {
-    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed bodies are not accepted: leave out Content-Encoding");
+    throw compressedRefused("compressed bodies are not accepted: leave out Content-Encoding");
   }
 }

@@ -1,13 +1,13 @@
 import { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
-import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
+import { type ApiError, docsOf } from "./api-error.ts";
 import type { Protocol } from "./call.ts";
 import { errorHeaders } from "./respond.ts";
 import { toNodeHeaders } from "./universal-http.ts";
 
-/** The error for Connect, which writes it in the caller's protocol. */
-export function toConnectError(error: ApiError, requestId: string, protocol: Protocol): ConnectError {
+/** The error for Connect, which writes it in the caller's protocol. Headers are apart: see `rpcErrorHeaders`. */
+export function toConnectError(error: ApiError, requestId: string): ConnectError {
   const { code, message, violations, retryAfterMs } = error;
   const detail = {
     code,
@@ -16,8 +16,14 @@ export function toConnectError(error: ApiError, requestId: string, protocol: Pro
     violations: violations.map((violation) => ({ ...violation })),
     ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
   };
-  const headers = { ...errorHeaders(error), ...(protocol === "connect" ? {} : pushback(error)) };
-  return new ConnectError(message, errorCodes[code].rpc, headers, [{ desc: ErrorDetailSchema, value: detail }]);
+  return new ConnectError(message, error.rpc, undefined, [{ desc: ErrorDetailSchema, value: detail }]);
+}
+
+/** What tells a client what to do next: headers, over gRPC among the trailers. */
+export function rpcErrorHeaders(error: ApiError, protocol: Protocol): Record<string, string> {
+  if (protocol === "connect") return errorHeaders(error);
+  if (error.isCompressed) return { "grpc-accept-encoding": "identity" };
+  return { ...errorHeaders(error), ...pushback(error) };
 }
 
 /**
@@ -48,7 +54,8 @@ export function errorTrailers(error: ApiError, requestId: string): Trailers {
 }
 
 function encode(error: ApiError, requestId: string): Trailers {
-  const trailers = toNodeHeaders(setTrailerStatus(new Headers(), toConnectError(error, requestId, "grpc")));
+  const headers = new Headers(rpcErrorHeaders(error, "grpc"));
+  const trailers = toNodeHeaders(setTrailerStatus(headers, toConnectError(error, requestId)));
   const details = Buffer.from(trailers[detailsName] ?? "", "base64");
   encoded.set(error, { trailers, details, idAt: details.indexOf(requestId, 0, "latin1") });
   return trailers;

@@ -23,7 +23,9 @@ export function errorBody({ code, message, violations }: ApiError, requestId: st
 }
 
 /** Headers that tell a client what to do next. */
-export function errorHeaders({ code, retryAfterMs, allow = "POST" }: ApiError): Record<string, string> {
+export function errorHeaders(error: ApiError): Record<string, string> {
+  const { code, retryAfterMs, allow = "POST" } = error;
+  if (error.isCompressed) return { "accept-encoding": "identity" };
   if (code === "UNAUTHORIZED") return { "www-authenticate": "Bearer" };
   if (code === "METHOD_NOT_ALLOWED") return { allow };
   if (retryAfterMs !== undefined) return { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };

@@ -1,5 +1,5 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
-import { ApiError } from "./api-error.ts";
+import { compressedRefused } from "./api-error.ts";
 import type { Protocol } from "./call.ts";
 import { decodeBinary } from "./decoding/decode-binary.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
@@ -69,7 +69,7 @@ function framed({ emptyBody, decode }: Codec): Codec {
 function unframe(body: Uint8Array): Uint8Array {
   if (body.length < frameHeaderLength) throw new InvalidRequest([{ path: "", message: "holds no whole message" }]);
   const view = new DataView(body.buffer, body.byteOffset, body.length);
-  if (view.getUint8(0) !== 0) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
+  if (view.getUint8(0) !== 0) throw compressedRefused("compressed messages are not accepted");
   const message = body.subarray(frameHeaderLength);
   if (view.getUint32(1) !== message.length) {
     throw new InvalidRequest([{ path: "", message: "is not as long as its frame says, or holds several messages" }]);

@@ -1,8 +1,10 @@
+import { Code } from "@connectrpc/connect";
 import { CostTooHigh } from "../domain/costs.ts";
 import { Forbidden } from "../domain/forbidden.ts";
 import { IncompleteRule } from "../domain/partial-changes.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import type { ConflictReason } from "../store/management.ts";
 import { StateConflict } from "../usecases/conflict.ts";
 import { ExpiresInThePast, NoSuchApi } from "../usecases/create-key.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
@@ -24,14 +26,26 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof CostTooHigh || error instanceof IncompleteRule) {
     return toApiError(new InvalidRequest([{ path: error.path, message: error.message }]));
   }
-  if (error instanceof IdempotencyConflict || error instanceof StateConflict)
-    return new ApiError("CONFLICT", error.message, { cause: error });
+  if (error instanceof IdempotencyConflict) return new ApiError("CONFLICT", error.message, { cause: error });
+  if (error instanceof StateConflict) {
+    const rpc = conflictCodes[error.reason];
+    return new ApiError("CONFLICT", error.message, { cause: error, ...(rpc !== undefined && { rpc }) });
+  }
   if (error instanceof NoSuchApi) return new ApiError("NOT_FOUND", error.message, { cause: error });
   if (error instanceof Forbidden) return new ApiError("FORBIDDEN", error.message, { cause: error });
   if (error instanceof RootKeyRefused) return new ApiError("UNAUTHORIZED", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);
   return new ApiError("INTERNAL_SERVER_ERROR", "something went wrong inside the service", { cause: error });
 }
+
+/** What callers over gRPC can do about a conflict: read again and repeat, or change something else first. */
+const conflictCodes: Partial<Record<ConflictReason, Code>> = {
+  version: Code.Aborted,
+  noCounter: Code.FailedPrecondition,
+  belowZero: Code.FailedPrecondition,
+  aboveMax: Code.FailedPrecondition,
+  ownerHasKeys: Code.FailedPrecondition,
+};
 
 function unavailable(cause: Unavailable): ApiError {
   const { retryAfterMs, nothingDone: isRepeatable } = cause;

@@ -4,10 +4,12 @@ import type { ConflictReason } from "../store/management.ts";
 /** What is stored does not allow the change, and nothing has changed. Safe to show to the caller. */
 export class StateConflict extends Error {
   override readonly name = "StateConflict";
+  readonly reason: ConflictReason;
 
   /** `keys`: how many, where they are the reason. */
   constructor(reason: ConflictReason, keys = 0) {
     super(reason === "ownerHasKeys" ? saidOfKeys(keys) : said[reason]);
+    this.reason = reason;
   }
 }
 

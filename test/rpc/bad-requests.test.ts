@@ -116,7 +116,8 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
   }
   if (refusal === undefined) return [`is accepted with ${answer.status}`];
 
-  const { status, rpc } = errorCodes[request.code];
+  const { status } = errorCodes[request.code];
+  const { rpc = errorCodes[request.code].rpc } = request;
   const problems: string[] = [];
   const check = (right: boolean, problem: string) => right || problems.push(problem);
   check(refusal.code === request.code, `code ${refusal.code}: ${refusal.message}`);
@@ -136,6 +137,11 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
   // Where the headers go out before the status is known, this one is among the trailers.
   if (request.code === "UNAUTHORIZED" && !protocol.framed) {
     check(answer.headers.get("www-authenticate") === "Bearer", "no www-authenticate");
+  }
+  if (request.rpc === Code.Unimplemented) {
+    const name = /^grpc/.test(protocol.name) ? "grpc-accept-encoding" : "accept-encoding";
+    const told = answer.headers.get(name) ?? answer.trailers.get(name) ?? "";
+    check(told.includes("identity"), `no ${name}`);
   }
   if (request.code === "METHOD_NOT_ALLOWED") check(answer.headers.get("allow") === "POST", "no allow");
   if (request.code === "BAD_REQUEST" && request.field !== undefined) {

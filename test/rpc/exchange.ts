@@ -84,6 +84,8 @@ function sendOver2(session: http2.ClientHttp2Session, request: HttpRequest): Pro
     let trailers: http2.IncomingHttpHeaders = {};
     stream.on("response", (received) => {
       answered = received;
+      // Of gRPC: the only headers are the trailers too.
+      if (received["grpc-status"] !== undefined) trailers = received;
     });
     stream.on("trailers", (received) => {
       trailers = received;

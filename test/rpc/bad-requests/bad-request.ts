@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { Code } from "@connectrpc/connect";
 import type { ErrorCode } from "../../../src/rpc/api-error.ts";
 import type { HeaderValues } from "../exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../protocols.ts";
@@ -30,6 +31,8 @@ export interface BadRequest {
   readonly beforeProtocol: boolean;
 
   readonly code: ErrorCode;
+  /** Where it is not the one that the code has everywhere. */
+  readonly rpc?: Code;
   /** JSON path of the field at fault; empty for the request as a whole, undefined where no field is. */
   readonly field?: string;
   /** Something the message has to say. */
@@ -80,7 +83,7 @@ export function bodyWithout(call: CallName, field: string): JsonObject {
   return rest;
 }
 
-type Rest = Partial<Pick<BadRequest, "says" | "neverSays" | "code" | "headers">>;
+type Rest = Partial<Pick<BadRequest, "says" | "neverSays" | "code" | "rpc" | "headers">>;
 
 /** A message that breaks a rule of its fields, in every encoding. */
 export function broken(name: string, call: CallName, field: string, json: JsonValue, rest: Rest = {}): BadRequest {

@@ -1,3 +1,4 @@
+import { Code } from "@connectrpc/connect";
 import { apiIdCalls, encode, keyIdCalls, ownerIdCalls, rootCalls, rootKeyIdCalls } from "../protocols.ts";
 import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
@@ -66,7 +67,7 @@ export const callers: BadRequest[] = [
     "updateApi",
     "",
     { apiId: textCanary, name: textCanary, ifVersion: 7391 },
-    { code: "CONFLICT" },
+    { code: "CONFLICT", rpc: Code.Aborted },
   ),
   ...ownerIdCalls.map((call) =>
     broken(
@@ -83,14 +84,14 @@ export const callers: BadRequest[] = [
     "updateOwner",
     "",
     { ownerId: textCanary, enabled: false, ifVersion: 7391 },
-    { code: "CONFLICT" },
+    { code: "CONFLICT", rpc: Code.Aborted },
   ),
   broken(
     "a counter that an owner has not",
     "updateOwnerRemaining",
     "",
     { ownerId: textCanary, op: "increment", value: 7391 },
-    { code: "CONFLICT", says: "has no counter" },
+    { code: "CONFLICT", rpc: Code.FailedPrecondition, says: "has no counter" },
   ),
   ...rootKeyIdCalls.flatMap((call) =>
     ["root_0000000000000000000000", textCanary].map((rootKeyId) =>

@@ -1,4 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { Code } from "@connectrpc/connect";
 import type { Protocol } from "../protocols.ts";
 import { type BadRequest, bad, gatewayProtocols, rpcProtocols, textCanary } from "./bad-request.ts";
 
@@ -126,6 +127,7 @@ export const http: BadRequest[] = [
       headers: { "content-encoding": encoding },
       body: () => body,
       ...notMedia,
+      rpc: Code.Unimplemented,
     }),
   ),
   ...large.flatMap(([name, body]) => [

@@ -1,4 +1,5 @@
 import { gzipSync } from "node:zlib";
+import { Code } from "@connectrpc/connect";
 import { bytes, double, metaEntry, metaOf, nestedStructs, text, valueBytes, varint } from "../decoding/build-wire.ts";
 import { encode, frame, type Protocol } from "../protocols.ts";
 import { type BadRequest, bad, badProto, goodBodyOf, rpcProtocols, textCanary } from "./bad-request.ts";
@@ -44,7 +45,7 @@ function badFrame(name: string, reframe: (frame: Uint8Array) => Uint8Array, rest
 }
 
 const tooManyBytes = Buffer.alloc(10);
-const unsupported = { code: "UNSUPPORTED_MEDIA_TYPE" } as const;
+const unsupported = { code: "UNSUPPORTED_MEDIA_TYPE", rpc: Code.Unimplemented } as const;
 
 export const frames: BadRequest[] = [
   badFrame("no frame", () => Buffer.alloc(0)),
