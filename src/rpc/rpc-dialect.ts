@@ -2,7 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { compressedRefused } from "./api-error.ts";
 import type { Protocol } from "./call.ts";
 import { decodeBinary } from "./decoding/decode-binary.ts";
-import { decodeJson } from "./decoding/decode-json.ts";
+import { decodeRpcJson } from "./decoding/decode-rpc-json.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** How a unary message is sent with one content type. */
@@ -41,7 +41,7 @@ const grpcRules = {
 const grpcWebRules = { ...grpcRules, protocol: "grpc-web", needsHttp2: false } as const;
 
 const binary = { emptyBody: new Uint8Array(), decode: decodeBinary };
-const json = { emptyBody: new TextEncoder().encode("{}"), decode: decodeJson };
+const json = { emptyBody: new TextEncoder().encode("{}"), decode: decodeRpcJson };
 const framedBinary = framed(binary);
 const framedJson = framed(json);
 

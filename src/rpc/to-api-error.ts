@@ -4,7 +4,6 @@ import { Forbidden } from "../domain/forbidden.ts";
 import { IncompleteRule } from "../domain/partial-changes.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { ConflictReason } from "../store/management.ts";
 import { StateConflict } from "../usecases/conflict.ts";
 import { ExpiresInThePast, NoSuchApi } from "../usecases/create-key.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
@@ -39,7 +38,7 @@ export function toApiError(error: unknown): ApiError {
 }
 
 /** What callers over gRPC can do about a conflict: read again and repeat, or change something else first. */
-const conflictCodes: Partial<Record<ConflictReason, Code>> = {
+const conflictCodes: Partial<Record<StateConflict["reason"], Code>> = {
   version: Code.Aborted,
   noCounter: Code.FailedPrecondition,
   belowZero: Code.FailedPrecondition,

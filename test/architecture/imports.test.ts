@@ -35,7 +35,7 @@ describe("imports", () => {
     visit("src/cli/commands/run-client.ts");
     visit("src/cli/main.ts");
     const ours = [...reached].filter((file) => /^(src|gen)\//.test(file));
-    expect([...new Set(ours.map(roomOf))].sort()).toEqual(["ambient", "cli", "config", "gen", "sdk"]);
+    expect([...new Set(ours.map(roomOf))].sort()).toEqual(["ambient", "cli", "config", "domain", "gen", "sdk"]);
     expect([...reached].filter((file) => !/^(src|gen|node:)/.test(file))).toEqual([]);
   });
 

@@ -63,8 +63,8 @@ export const idempotent = /*@__PURE__*/
 /**
  * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
  *
- * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`. In
- * binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
+ * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`, but
+ * for the JSON codecs of gRPC and Connect. In binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
  * that are present are set, and none is removed.
  *
  * A message in such a field is changed in part: its own fields follow the same rule. A mask can name them

@@ -12,6 +12,7 @@ import {
 import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { read_as } from "../../../gen/latchkey/v1/options_pb.js";
+import { editDistance } from "../../domain/edit-distance.ts";
 import { joinPath, Violations } from "../invalid-request.ts";
 import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
@@ -48,7 +49,7 @@ export function readJson<Desc extends DescMessage>(
 }
 
 /** The path as far as the contract names it. It ends before an unknown name, and at free JSON, whose names are data. */
-function printKnownPath(desc: DescMessage, trail: Trail): string {
+export function printKnownPath(desc: DescMessage, trail: Trail): string {
   let path = "";
   let message: DescMessage | undefined = desc;
   for (const step of trail) {
@@ -84,7 +85,7 @@ const messageReaders = new WeakMap<DescMessage, Reader>();
  * Compiles a message once. A field that this file cannot read fails on every request of its method, from the first on.
  * A message that contains itself would never finish compiling; no request message does.
  */
-function messageReader(desc: DescMessage): Reader {
+export function messageReader(desc: DescMessage): Reader {
   let read = messageReaders.get(desc);
   if (read === undefined) {
     const update = updateFieldsOf(desc);
@@ -180,23 +181,6 @@ const COMPARED_LENGTH_MAX = 64;
 
 function foldName(name: string): string {
   return name.replaceAll("_", "").toLowerCase();
-}
-
-/** Levenshtein's: how many characters to insert, delete or replace. */
-function editDistance(from: string, to: string): number {
-  let distance = to.length;
-  // row[j] is the distance between the part of `from` read so far and the first j characters of `to`.
-  let row = Array.from({ length: to.length + 1 }, (_, j) => j);
-  for (const character of from) {
-    let diagonal = 0;
-    row = row.map((above, j) => {
-      const replaced = diagonal + (character === to[j - 1] ? 0 : 1);
-      diagonal = above;
-      distance = j === 0 ? above + 1 : Math.min(replaced, above + 1, distance + 1);
-      return distance;
-    });
-  }
-  return distance;
 }
 
 function fieldReader(field: DescField, change: ChangeField | undefined): FieldReader {
@@ -305,7 +289,7 @@ function listReader(readElement: Reader, sizes: FieldSizes): Reader {
   };
 }
 
-function isObject(value: JsonValue): value is JsonObject {
+export function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -135,6 +135,13 @@ export function completeFromBinary(desc: DescMessage, message: Message): void {
   setMask(update, message, paths);
 }
 
+/** The same with a mask that came in JSON, where fields have their JSON names: at least one. */
+export function completeWithMask(desc: DescMessage, message: Message, jsonPaths: readonly string[]): void {
+  const paths = jsonPaths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+  setMask(updateFieldsOf(desc) as UpdateFields, message, paths);
+  completeFromBinary(desc, message);
+}
+
 function pathsOfSet(changes: ChangeFields, message: Message, within: string, jsonPath: string): string[] {
   return inside(changes, jsonPath, ({ field, parts }) => {
     if (!isFieldSet(message, field)) return [];
@@ -281,14 +288,13 @@ function addChange(
 ): void {
   const change = changes.get(name) as ChangeField;
   const { localName } = change.field;
-  const value = valueIn(message, change.field);
   if (rest.length === 0) {
     changed[localName] = changedValue(change, message);
     return;
   }
   changed[localName] ??= {};
-  const within = changed[localName] as Record<string, unknown>;
-  addChange(within, change.parts as ChangeFields, value as Message, rest);
+  const inner = valueIn(message, change.field) as Message;
+  addChange(changed[localName] as Record<string, unknown>, change.parts as ChangeFields, inner, rest);
 }
 
 function changedValue({ field, canRemove, removedValue, parts }: ChangeField, message: Message): unknown {

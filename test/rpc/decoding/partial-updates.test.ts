@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { decodeRpcJson } from "../../../src/rpc/decoding/decode-rpc-json.ts";
+import { validated } from "../../../src/rpc/validate.ts";
 import { refusalOf, told } from "./refusal.ts";
-import { changes, type Init, readBinary, readJson } from "./update-fixture.ts";
+import { changes, type Init, readBinary, readJson, update } from "./update-fixture.ts";
 
 describe("a message in an update", () => {
   const updateOf = (rule: unknown) => ({ widgetId: "w", rule });
@@ -73,5 +75,48 @@ describe("a list of messages in an update", () => {
     const incomplete = () => readBinary({ widgetId: "w", rules: [{ name: "a", limit: 3 }, { name: "b" }] }, ["rules"]);
     expect(told(refusalOf(incomplete))).toBe("rules[1].limit: is required");
     expect(changes(readBinary({ widgetId: "w" }, ["rules"]))).toEqual({ rules: null });
+  });
+});
+
+describe("the mask of an update in the JSON codecs of gRPC and Connect", () => {
+  const read = (json: object) => validated(update, decodeRpcJson(update, Buffer.from(JSON.stringify(json))));
+
+  it("is the mask of the same message in binary", () => {
+    const sent = { widgetId: "w", size: 1, rule: { limit: 5, kept: true }, rules: [{ name: "a", limit: 1 }] };
+    for (const [jsonPaths, paths] of [
+      ["size", ["size"]],
+      ["longName,size", ["long_name", "size"]],
+      ["rule.limit,rule.note", ["rule.limit", "rule.note"]],
+      ["rule,rules", ["rule", "rules"]],
+    ] as const) {
+      expect(read({ ...sent, updateMask: jsonPaths })).toEqual(readBinary(sent, paths));
+    }
+  });
+
+  it("is none if it is empty", () => {
+    expect(read({ widgetId: "w", longName: null, updateMask: "" })).toEqual(
+      readJson({ widgetId: "w", longName: null }),
+    );
+  });
+
+  it.each<[object, string]>([
+    [{ size: 1, updateMask: ["size"] }, "updateMask: must be a text: the names of fields, separated by commas"],
+    [{ size: 1, updateMask: null }, "updateMask: must be a text: the names of fields, separated by commas"],
+    [{ size: null, updateMask: "size" }, "size: must not be null where updateMask is given; leave the field out"],
+    [
+      { rule: { note: null }, updateMask: "rule" },
+      "rule.note: must not be null where updateMask is given; leave the field out",
+    ],
+    [
+      { rules: [{ name: "a" }, { name: "b", active: null }], updateMask: "size" },
+      "rules[1].active: must not be null where updateMask is given; leave the field out",
+    ],
+  ])("is refused: %o", (json, message) => {
+    expect(told(refusalOf(() => read({ widgetId: "w", ...json })))).toBe(message);
+  });
+
+  it("is refused if it names what cannot be changed", () => {
+    const refusal = refusalOf(() => read({ widgetId: "w", size: 1, updateMask: "size,nothing" }));
+    expect(told(refusal)).toContain("updateMask: names a field that cannot be changed");
   });
 });
