@@ -39,7 +39,7 @@ const goodBodies: Partial<Record<CallName, object>> = {
 };
 
 describe(`with seed ${seed}`, () => {
-  it("a request with a changed body or header is never answered with 5xx", async () => {
+  it("a request with a changed body or header is never answered as a fault of ours", async () => {
     const random = createRandom(seed);
     const server = await startTestServer();
     const wire = connectWire(server.port);
@@ -156,7 +156,8 @@ function changedHeader(random: Random): Record<string, string> {
 
 /** What is wrong with the answer. Undefined if it is a success or a client error. */
 function failureOf(protocol: Protocol, answer: HttpAnswer): string {
-  if (answer.status >= 500) return `status ${answer.status}`;
+  // Connect's own status for what is not implemented, such as compression.
+  if (answer.status >= 500 && answer.status !== 501) return `status ${answer.status}`;
   if (answer.headers.get("content-type") === "application/json" && answer.status !== 200) return "";
   const code = protocol.readError(answer)?.code ?? "";
   return /INTERNAL|UNAVAILABLE/.test(code) ? code : "";
