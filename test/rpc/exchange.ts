@@ -84,8 +84,11 @@ function sendOver2(session: http2.ClientHttp2Session, request: HttpRequest): Pro
     let trailers: http2.IncomingHttpHeaders = {};
     stream.on("response", (received) => {
       answered = received;
-      // Of gRPC: the only headers are the trailers too.
-      if (received["grpc-status"] !== undefined) trailers = received;
+      // An error over gRPC is one frame: what would be trailers elsewhere is among the headers.
+      if (received["grpc-status"] === undefined) return;
+      const { ":status": status, "content-type": type, "x-request-id": id, date, ...rest } = received;
+      answered = { ":status": status, "content-type": type, "x-request-id": id, date } as typeof answered;
+      trailers = rest;
     });
     stream.on("trailers", (received) => {
       trailers = received;

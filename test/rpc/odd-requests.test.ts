@@ -47,7 +47,7 @@ describe.each(protocols)("over $name", (protocol) => {
     expect(answer.headers.get("x-request-id")).toMatch(/^req_/);
     if (protocol.contentType.startsWith("application/grpc") && !protocol.contentType.includes("web")) {
       expect(answer).toMatchObject({ status: 200, body: Buffer.alloc(0) });
-      expect(answer.headers.get("grpc-status")).toBe("12");
+      expect(answer.trailers.get("grpc-status")).toBe("12");
     } else {
       expect(answer.status).toBe(404);
       expect(JSON.parse(answer.body.toString()).error.code).toBe("NOT_FOUND");
