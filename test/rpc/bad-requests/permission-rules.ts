@@ -30,7 +30,6 @@ const badLists: [name: string, field: string, fields: JsonObject][] = [
   ["a limit with a name of 65 characters", "ratelimits[1].name", limits({}, { name: long(65) })],
   ["a limit with a slash in its name", "ratelimits[0].name", limits({ name: `${textCanary}/a` })],
   ["a limit with a line end in its name", "ratelimits[0].name", limits({ name: `${textCanary}\n` })],
-  ["a limit of 0 with a name", "ratelimits[0].limit", limits({ limit: 0 })],
   ["a limit below 0 with a name", "ratelimits[0].limit", limits({ limit: -7391 })],
   ["a limit with a short window", "ratelimits[0].duration", limits({ duration: 999 })],
   ["a limit with a long window", "ratelimits[0].duration", limits({ duration: 2_592_000_001 })],
@@ -62,6 +61,11 @@ export const permissionRules: BadRequest[] = [
     broken(name, "updateKey", field, { keyId: textCanary, ...fields }),
     broken(name, "importKeys", `keys[0].${field}`, { apiId: textCanary, keys: [{ digest, ...fields }] }),
   ]),
+  // In an update, 0 in binary is a limit that stays as it is.
+  broken("a limit of 0 with a name", "createKey", "ratelimits[0].limit", {
+    apiId: textCanary,
+    ...limits({ limit: 0 }),
+  }),
   ...badQueries.map(([name, permissions, says]) =>
     broken(`a query ${name}`, "verifyKey", "permissions", { key: textCanary, permissions }, { says }),
   ),
