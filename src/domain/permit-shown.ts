@@ -37,7 +37,7 @@ export class PermitShown extends PermitMessages {
   /**
    * What a caller is shown, who has asked for more than there is if `below` says how much. `remaining` never rises within a
    * window, but by what the limit does and what requests give back. After a change the limit is the caller's until the
-   * ledger tells it.
+   * ledger reports it.
    */
   protected shown(held: number, callersLimit: number, below: number): RateLimitState {
     const limit = this.limitToldBy < this.limitKnownFrom ? callersLimit : this.limit;

@@ -32,7 +32,7 @@ export class ChargeUnknown extends Unavailable {
 
 const unknownCharges = new WeakMap<Unavailable, ChargeUnknown>();
 
-/** Why a charge failed, as a verification tells it. Made once for all that failed with one batch. */
+/** The error of a verification whose charge failed. All callers of a batch share one. */
 export function ofCharge(error: unknown): unknown {
   if (!(error instanceof Unavailable) || error.nothingDone) return error;
   const { message, retryAfterMs, affectsOneKeyOnly, cause } = error;

@@ -95,9 +95,9 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       signal: abortSignalOf(res),
       contextValues: createContextValues().set(answerKey, answer),
     });
-    // Here, because Connect leaves out names that belong to its protocols.
-    const told = Object.entries(failed === undefined ? {} : rpcErrorHeaders(failed, dialect.protocol));
-    for (const [name, value] of told)
+    // Set here because Connect drops header names that belong to its protocols.
+    const added = Object.entries(failed === undefined ? {} : rpcErrorHeaders(failed, dialect.protocol));
+    for (const [name, value] of added)
       (dialect.protocol === "grpc" ? response.trailer : response.header)?.set(name, value);
     await sendUniversalResponse(response, res, requestId);
   };

@@ -19,7 +19,7 @@ export function toConnectError(error: ApiError, requestId: string): ConnectError
   return new ConnectError(message, error.rpc, undefined, [{ desc: ErrorDetailSchema, value: detail }]);
 }
 
-/** What tells a client what to do next: headers, over gRPC among the trailers. */
+/** Headers that say what a client can do next. Over gRPC they are sent with the trailers. */
 export function rpcErrorHeaders(error: ApiError, protocol: Protocol): Record<string, string> {
   if (protocol === "connect") return errorHeaders(error);
   if (error.isCompressed) return { "grpc-accept-encoding": "identity" };

@@ -357,7 +357,7 @@ export declare type UpdateApiRequest = Message<"latchkey.v1.UpdateApiRequest"> &
   defaults?: KeyDefaults | undefined;
 
   /**
-   * In binary only: the fields to change, also inside a message (`defaults.prefix`). Those of them that are absent are removed. A
+   * Over gRPC and Connect only: the fields to change, also inside a message (`defaults.prefix`). Those of them that are absent are removed. A
    * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 5;

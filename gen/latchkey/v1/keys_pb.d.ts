@@ -1406,7 +1406,7 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
   refill?: Refill | undefined;
 
   /**
-   * In binary only: the fields to change, also inside a message (`ratelimit.limit`). Those of them that are absent are removed. A
+   * Over gRPC and Connect only: the fields to change, also inside a message (`ratelimit.limit`). Those of them that are absent are removed. A
    * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 10;
@@ -1478,7 +1478,7 @@ export declare type UpdateRemainingRequest = Message<"latchkey.v1.UpdateRemainin
   value?: number | undefined;
 
   /**
-   * In binary only: name `value` and leave it out to take the counter away. Default: the fields that are present.
+   * Over gRPC and Connect only: name `value` and leave it out to take the counter away. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */

@@ -296,7 +296,7 @@ export declare type UpdateOwnerRequest = Message<"latchkey.v1.UpdateOwnerRequest
   ratelimits: NamedRatelimit[];
 
   /**
-   * In binary only: the fields to change, also inside a message (`refill.amount`). Those of them that are absent are removed. A
+   * Over gRPC and Connect only: the fields to change, also inside a message (`refill.amount`). Those of them that are absent are removed. A
    * message that is named itself is replaced. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 8;
@@ -339,7 +339,7 @@ export declare type OwnersServiceUpdateRemainingRequest = Message<"latchkey.v1.O
   value?: number | undefined;
 
   /**
-   * In binary only: name `value` and leave it out to take the counter away. Default: the fields that are present.
+   * Over gRPC and Connect only: name `value` and leave it out to take the counter away. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */

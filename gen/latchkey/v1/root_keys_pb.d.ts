@@ -246,7 +246,7 @@ export declare type UpdateRootKeyRequest = Message<"latchkey.v1.UpdateRootKeyReq
   ifVersion?: number | undefined;
 
   /**
-   * In binary only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
+   * Over gRPC and Connect only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */

@@ -63,7 +63,7 @@ export function updateOwnerPlan(engine: SqlEngine, command: Omit<UpdateOwner, "k
   }));
 }
 
-/** Keys that name the owner are not told to the feed: there may be any number of them, and it tells of the owner. */
+/** The change feed reports the owner and not its keys: there may be any number of them. */
 export function deleteOwnerPlan(engine: SqlEngine, { ownerId, ifVersion, unless, event }: DeleteOwner): Plan {
   const { db } = engine;
   const target = ofOwner(ownerId);
