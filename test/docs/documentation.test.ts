@@ -5,12 +5,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildClient } from "../../tools/build-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { linkPackages } from "../support/installed-package.ts";
+import { readText } from "../support/repository.ts";
 import { type Block, pages, readBlocks } from "./blocks.ts";
 import { Reader, runLanguages } from "./reader.ts";
 import { differences } from "./same-answer.ts";
 
 /** Blocks that say why they are not run. One more is a decision. */
 const untestedMax = 12;
+
+/** Linked by docs/proxies.md. */
+const proxyPages = ["docs/nginx.md", "docs/caddy.md", "docs/haproxy.md"];
 
 describe("the documentation", () => {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-docs-"));
@@ -30,6 +34,15 @@ describe("the documentation", () => {
     expect(reasons.length).toBeLessThanOrEqual(untestedMax);
     expect(ofAll.filter(({ language }) => runLanguages.includes(language)).length).toBeGreaterThan(40);
     expect(readBlocks("docs/operations.md").filter(({ isStep }) => isStep).length).toBeGreaterThan(8);
+  });
+
+  it("begins with a README that is read in five minutes", () => {
+    const readme = readText("README.md");
+    expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1000);
+    const linked = [...readme.matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, file]) => file);
+    expect(
+      pages.filter((file) => file.startsWith("docs/") && !linked.includes(file) && !proxyPages.includes(file)),
+    ).toEqual([]);
   });
 
   const followed = pages.filter((file) => readBlocks(file).some(isRun));
