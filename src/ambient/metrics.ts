@@ -82,6 +82,7 @@ const refusalCodes: readonly string[] = [
   "METHOD_NOT_ALLOWED",
   "PAYLOAD_TOO_LARGE",
   "UNSUPPORTED_MEDIA_TYPE",
+  "REQUEST_HEADER_FIELDS_TOO_LARGE",
 ];
 const noneYet: readonly string[] = [];
 

@@ -15,6 +15,7 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: { status: 413, rpc: Code.ResourceExhausted },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: Code.InvalidArgument },
   TOO_MANY_REQUESTS: { status: 429, rpc: Code.ResourceExhausted },
+  REQUEST_HEADER_FIELDS_TOO_LARGE: { status: 431, rpc: Code.ResourceExhausted },
   INTERNAL_SERVER_ERROR: { status: 500, rpc: Code.Internal },
   SERVICE_UNAVAILABLE: { status: 503, rpc: Code.Unavailable },
 } as const satisfies Record<string, { status: number; rpc: Code }>;

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { ApiError, errorCodes } from "./api-error.ts";
+import { ApiError, type ErrorCode, errorCodes } from "./api-error.ts";
 import { errorBody, errorHeaders } from "./respond.ts";
 
 /* Whole JSON responses of HTTP/1.1, for connections that Node's server does not answer. */
@@ -27,11 +27,27 @@ export class AnswerPrinter {
   }
 }
 
+/** Bytes of a request before its body: its path and its headers. */
+export const headersBytesMax = 16_384;
+
+/** Why Node has not read a request, by the code of its error. */
+const unread: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ["BAD_REQUEST", "the request did not arrive in time"],
+  HPE_HEADER_OVERFLOW: [
+    "REQUEST_HEADER_FIELDS_TOO_LARGE",
+    `the path and the headers are larger than ${headersBytesMax} bytes`,
+  ],
+};
+
 /** The answer to bytes that Node cannot parse as a request. Ends the connection. */
-export function malformedResponse(error: Error, requestId: string): string {
-  const tooSlow = (error as NodeJS.ErrnoException).code === "ERR_HTTP_REQUEST_TIMEOUT";
-  const message = tooSlow ? "the request did not arrive in time" : "this is not a well-formed HTTP request";
-  return printError(new ApiError("BAD_REQUEST", message), requestId, "connection: close\r\n");
+export function malformedResponse(
+  error: NodeJS.ErrnoException,
+  requestId: string,
+  onRefused?: (code: ErrorCode) => void,
+): string {
+  const [code, message] = unread[error.code ?? ""] ?? ["BAD_REQUEST", "this is not a well-formed HTTP request"];
+  onRefused?.(code);
+  return printError(new ApiError(code, message), requestId, "connection: close\r\n");
 }
 
 /** The answer to a client that connects while there are too many connections. Ends the connection. */

@@ -168,10 +168,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
-    malformed(error) {
-      onRefused("BAD_REQUEST");
-      return malformedResponse(error, newRequestId());
-    },
+    malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
     onHttp1Request: (readBy) => deps.metrics.http1Request(readBy),
     guard: new Guard(deps),
     timeouts,

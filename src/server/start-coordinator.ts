@@ -137,10 +137,7 @@ function createProbesPort(options: StartOptions, readiness: Readiness): OnePort 
   const onRefused = (code: ErrorCode) => metrics.requestRefused(code);
   return new OnePort({
     listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, onRefused }),
-    malformed(error) {
-      onRefused("BAD_REQUEST");
-      return malformedResponse(error, newRequestId());
-    },
+    malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
     guard: new Guard(options),
     tls: tlsOptionsOf(servingSettingsOf(settings)),
     onHandshakeFailed: () => metrics.handshakeFailed("public"),

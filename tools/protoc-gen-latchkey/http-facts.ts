@@ -20,6 +20,11 @@ export const ERRORS = [
   { status: 413, code: "PAYLOAD_TOO_LARGE", description: "The body is too large." },
   { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", description: "The body is not `application/json`." },
   { status: 429, code: "TOO_MANY_REQUESTS", description: "Too many wrong root keys came from this address." },
+  {
+    status: 431,
+    code: "REQUEST_HEADER_FIELDS_TOO_LARGE",
+    description: "The path and the headers are too large.",
+  },
   { status: 500, code: "INTERNAL_SERVER_ERROR", description: "The service failed in a way it does not know." },
   { status: 503, code: "SERVICE_UNAVAILABLE", description: "The service could not decide. Try again later." },
 ] as const;

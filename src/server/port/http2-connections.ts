@@ -3,7 +3,9 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
+import { headersBytesMax } from "../../rpc/http1-response.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
+import { askForBody } from "./ask-for-body.ts";
 import { type Connections, sweepEveryMs, type Timeouts, transferTo } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 
@@ -82,7 +84,7 @@ export class Http2Connections implements Connections {
     this.#timeouts = timeouts;
     this.#onRefused = onRefused;
     this.#server = http2.createServer({
-      settings: { maxConcurrentStreams: 100, maxHeaderListSize: 16_384 },
+      settings: { maxConcurrentStreams: 100, maxHeaderListSize: headersBytesMax },
       maxSessionMemory: 4,
     });
     guard.watch(this.#server);
@@ -211,6 +213,10 @@ export class Http2Connections implements Connections {
     };
     // All three events bring a request; Node would answer the last two without a body.
     for (const event of ["request", "checkExpectation", "connect"]) this.#server.on(event, onRequest);
+    this.#server.on("checkContinue", (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => {
+      askForBody(req as unknown as http.IncomingMessage, res as unknown as http.ServerResponse);
+      onRequest(req, res);
+    });
   }
 
   /** Replaces Node's stream listener (the compatibility API) by one that calls it only for streams not taken before. */

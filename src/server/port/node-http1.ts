@@ -1,5 +1,7 @@
 import http from "node:http";
+import { headersBytesMax } from "../../rpc/http1-response.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
+import { askForBody } from "./ask-for-body.ts";
 import { sweepEveryMs, type Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 import type { NodeSocket } from "./node-socket.ts";
@@ -30,6 +32,7 @@ export class NodeHttp1 {
       requestTimeout: timeouts.requestMs,
       connectionsCheckingInterval: sweepEveryMs(timeouts),
       keepAliveTimeout: timeouts.keepAliveMs,
+      maxHeaderSize: headersBytesMax,
       // The listener checks it and answers with an error that names the missing header.
       requireHostHeader: false,
     });
@@ -40,6 +43,10 @@ export class NodeHttp1 {
       this.#clientOf(req.socket).receiveFromNode(req, res);
     };
     this.#server.on("request", receive);
+    this.#server.on("checkContinue", (req, res) => {
+      askForBody(req, res);
+      receive(req, res);
+    });
     // An unknown Expect header is ignored. Node alone would answer 417 without a body.
     this.#server.on("checkExpectation", receive);
     const noTunnels = new Error("there are no tunnels here");

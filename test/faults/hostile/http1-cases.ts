@@ -66,8 +66,6 @@ const refused: [string, string | Uint8Array][] = [
     "a header folded over two lines, the first empty",
     withHeader(`${length}\r\n folded`).replace("Host: x", "Host: x\r\n\tcnry\x01"),
   ],
-  ["headers beyond 16 KiB", withHeader(`${length}\r\nX-Cnry: ${"cnry".repeat(5000)}`)],
-  ["a path beyond 16 KiB", verify.replace("verifyKey", "cnry".repeat(5000))],
   ["a negative length", withHeader("Content-Length: -1")],
   ["a length in hexadecimal", withHeader("Content-Length: 0xe")],
   ["a length beyond 64 bits", withHeader(`Content-Length: ${"9".repeat(30)}`)],
@@ -90,11 +88,27 @@ const refused: [string, string | Uint8Array][] = [
 export const http1Cases: readonly Http1Case[] = [
   ...fine.map(([name, say]) => ({ name, say, statuses: [200] })),
   ...refused.map(([name, say]) => ({ name, say, statuses: [400] })),
+  {
+    name: "headers beyond 16 KiB",
+    say: withHeader(`${length}\r\nX-Cnry: ${"cnry".repeat(5000)}`),
+    statuses: [431],
+  },
+  { name: "a path beyond 16 KiB", say: verify.replace("verifyKey", "cnry".repeat(5000)), statuses: [431] },
   { name: "no version", say: `POST /v1/keys.verifyKey${end}`, statuses: [415] },
   { name: "a whole request, then garbage", say: `${verify}cnry${end}`, statuses: [200, 400] },
   { name: "TRACE", say: verify.replace("POST", "TRACE"), statuses: [405] },
   { name: "the asterisk", say: request("OPTIONS * HTTP/1.1", ["Host: x"]), statuses: [404] },
   { name: "Expect: 100-continue", say: withHeader(`${length}\r\nExpect: 100-continue`), statuses: [100, 200] },
+  {
+    name: "Expect: 100-continue with a length beyond 64 KiB",
+    say: withHeader("Content-Length: 65537\r\nExpect: 100-continue", ""),
+    statuses: [413],
+  },
+  {
+    name: "Expect: 100-continue with a length beyond 64 KiB, for no path",
+    say: withHeader("Content-Length: 65537\r\nExpect: 100-continue", verify).replace("keys.verifyKey", "cnry"),
+    statuses: [404],
+  },
   { name: "ten requests at once", say: verify.repeat(10), statuses: Array(10).fill(200) },
   {
     name: "a request that asks to close, and another",
