@@ -12,10 +12,11 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError, compressedRefused } from "./api-error.ts";
 import { type CallHeaders, type Endpoint, headerOf, type RunCall } from "./call.ts";
 import { rpcErrorHeaders, toConnectError } from "./grpc-errors.ts";
-import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
+import { type Fail, type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
+import { refuseInProtocol } from "./refuse-in-protocol.ts";
 import { remoteAddressOf } from "./remote-address.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
@@ -63,7 +64,8 @@ export function createConnectEndpoints(options: {
 }
 
 function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall): HttpHandler {
-  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
+  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string, fail: Fail) {
+    if (refuseInProtocol(req, fail)) return;
     const { dialect, mediaType } = requireDialect(req);
     const { headers } = req;
     // The error for a body that is too large is kept for later: Connect must write it, in the caller's protocol.
@@ -105,7 +107,8 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
 
 /** A streaming method. Connect decodes its messages itself. Without `openStreams` the number of calls has no limit. */
 export function streamHandler(handler: UniversalHandler, openStreams?: OpenStreams): HttpHandler {
-  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
+  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string, fail: Fail) {
+    if (refuseInProtocol(req, fail)) return;
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
     const mediaType = mediaTypeOf(req) ?? "";
     if (!handler.supportedContentType(mediaType)) {

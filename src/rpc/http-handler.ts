@@ -1,7 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ApiError } from "./api-error.ts";
 
-/** Answers with an error in JSON. */
-export type Fail = (thrown: unknown, failed?: Failed) => void;
+/** Answers with an error, in the gateway's form unless `send` has another. */
+export type Fail = (thrown: unknown, failed?: Failed, send?: SendError) => void;
+
+/** Writes an error into the response. */
+export type SendError = (res: ServerResponse, error: ApiError, requestId: string) => void;
 
 /** What has failed: a call, which has counted its error itself, or a request that did not become one. */
 type Failed = "call" | "request";

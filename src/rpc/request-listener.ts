@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError, type ErrorCode } from "./api-error.ts";
-import { type Fail, type HttpHandler, pathOf } from "./http-handler.ts";
+import { type Fail, type HttpHandler, pathOf, type SendError } from "./http-handler.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -29,9 +29,9 @@ export function createRequestListener(
     // A client may disconnect in the middle of a request. Without a listener, that error would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
-    const fail: Fail = (thrown, failed = "call") => {
+    const fail: Fail = (thrown, failed = "call", send = sendError) => {
       const onError = failed === "call" ? ignore : onRefused;
-      answerError(req, res, requestId, thrown, onError).catch((unexpected: unknown) => {
+      answerError(req, res, requestId, thrown, onError, send).catch((unexpected: unknown) => {
         log.error("a request failed", unexpected, { requestId });
         res.destroy();
       });
@@ -51,6 +51,7 @@ export function createRequestListener(
     requestId: string,
     thrown: unknown,
     onError: (code: ErrorCode) => void,
+    send: SendError,
   ): Promise<void> {
     // An immediate answer would be too early: see `HttpHandler`.
     await undefined;
@@ -62,7 +63,7 @@ export function createRequestListener(
     // The rest of an oversized body is not waited for.
     if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
     if (res.headersSent) res.destroy();
-    else sendError(res, error, requestId);
+    else send(res, error, requestId);
   }
 
   async function notFound(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {

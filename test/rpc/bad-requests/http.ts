@@ -61,7 +61,6 @@ const notRpc = [
   "application/proto; cnry=7391",
   "application/grpc; boundary=cnry",
   "application/grpc+cnry",
-  "application/grpc-web-text",
   "application/connect+json",
   "application/connect+proto",
 ];
@@ -101,13 +100,16 @@ export const http: BadRequest[] = [
     bad(`${method} on the gateway`, "createKey", { on: gatewayProtocols, method, ...notMethod }),
     bad(`${method} of an RPC`, "verifyKey", { on: rpcProtocols, method, ...notMethod }),
   ]),
-  bad("Connect's GET", "verifyKey", {
-    on: rpcProtocols,
-    method: "GET",
-    path: "/latchkey.v1.KeysService/VerifyKey?connect=v1&encoding=json&message=%7B%22key%22%3A%22cnry%22%7D",
-    body: () => Buffer.alloc(0),
-    ...notMethod,
-  }),
+  ...["", "connect=v1&"].map((version) =>
+    bad(`Connect's GET ${version}`, "verifyKey", {
+      on: rpcProtocols.filter(({ name }) => name.startsWith("connect")),
+      method: "GET",
+      path: `/latchkey.v1.KeysService/VerifyKey?${version}encoding=json&message=%7B%22key%22%3A%22cnry%22%7D`,
+      headers: { "content-type": undefined },
+      body: () => Buffer.alloc(0),
+      code: "METHOD_NOT_ALLOWED",
+    }),
+  ),
   ...notJson.map((type) =>
     bad(`content-type ${type}`, "createKey", { on: gatewayProtocols, headers: { "content-type": type }, ...notMedia }),
   ),
