@@ -1,8 +1,10 @@
 // Writes the contract as others use it: a folder of proto files with everything that they import, apart from
-// google/protobuf, which every compiler brings along.
+// google/protobuf, which every compiler brings along. `npm ci` writes it to `.proto`, where buf finds the imports of our own
+// files; the package @latchkey/client has it too.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { writeValidateProto } from "./generate.ts";
+import { dirname, join } from "node:path";
+import { file_buf_validate_validate as validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { printProto } from "./print-proto.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -13,8 +15,12 @@ option java_package = "com.google.api";
 option java_multiple_files = true;
 `;
 
+const validateOrigin = `// Printed from the descriptor in @bufbuild/protovalidate, without comments, and without options of messages and fields.
+// Copyright 2024-2026 Buf Technologies, Inc. Licensed under the Apache License, Version 2.0.
+`;
+
 /** Writes the folder again. The internal protocol is not in it. */
-export function writeProtoFolder(folder: string): void {
+export function writeProtoFolder(folder = join(root, ".proto")): void {
   rmSync(folder, { recursive: true, force: true });
   for (const part of ["latchkey/v1", "google/api"]) mkdirSync(join(folder, part), { recursive: true });
   const ours = join(root, "proto/latchkey/v1");
@@ -22,7 +28,10 @@ export function writeProtoFolder(folder: string): void {
     const text = readFileSync(join(ours, name), "utf8");
     writeFileSync(join(folder, "latchkey/v1", name), withoutRedaction(text));
   }
-  writeValidateProto(folder);
+  const validatePath = join(folder, validate.proto.name);
+  mkdirSync(dirname(validatePath), { recursive: true });
+  // No package ships it.
+  writeFileSync(validatePath, `${validateOrigin}${printProto(validate)}`);
   for (const [name, outerClass] of [
     ["annotations.proto", "AnnotationsProto"],
     ["http.proto", "HttpProto"],
@@ -45,3 +54,5 @@ function withoutRedaction(text: string): string {
   if (plain.includes("debug_redact")) throw new Error("debug_redact is written in a form that is not removed");
   return plain;
 }
+
+if (import.meta.main) writeProtoFolder();

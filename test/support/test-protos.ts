@@ -2,14 +2,12 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { writeValidateProto } from "../../tools/generate.ts";
 import { root } from "./repository.ts";
 
 const modules = [
   { path: "proto" },
   { path: "test/support/proto" },
-  { path: "node_modules/protobufjs", includes: ["node_modules/protobufjs/google/api"] },
-  { path: ".proto" },
+  { path: ".proto", includes: [".proto/buf", ".proto/google"] },
 ];
 
 export interface TestProtos {
@@ -22,7 +20,6 @@ export interface TestProtos {
 
 /** Compiles the proto files of test/support/proto. */
 export function compileTestProtos(): TestProtos {
-  writeValidateProto();
   return compileProtos("test/support/proto", "--config", JSON.stringify({ version: "v2", modules }));
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
@@ -9,18 +9,15 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
-import { beforeAll, describe, expect, it } from "vitest";
-import { writeValidateProto } from "../../tools/generate.ts";
+import { describe, expect, it } from "vitest";
 import { liveOnce, loaderOptions } from "../support/dynamic-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { root } from "../support/repository.ts";
-import { ours, protoFolder } from "./written-protos.ts";
+import { freshClone, ours, protoFolder } from "./written-protos.ts";
 
 const imported = ["buf/validate/validate.proto", "google/api/annotations.proto", "google/api/http.proto"];
 
 describe("the folder of proto files", () => {
-  beforeAll(() => writeValidateProto());
-
   it("holds our public files, what they import, and the licences of both", () => {
     const entries = readdirSync(protoFolder(), { recursive: true, withFileTypes: true });
     const folder = entries.find(({ name }) => name === "latchkey")?.parentPath ?? "";
@@ -61,6 +58,17 @@ describe("the folder of proto files", () => {
     const own = buildWithBuf(join(root, "proto"), "--path", join(root, "proto/latchkey/v1"));
     for (const name of ours) expect(plain(published, name).equals(plain(own, name)), name).toBe(true);
     expect(() => buildWithBuf(protoFolder({ without: "google/api/http.proto" }))).toThrow();
+  });
+});
+
+describe("a fresh clone after npm ci", () => {
+  it("is linted and built by buf", () => {
+    const cwd = freshClone();
+    const buf = (...args: string[]) => execFileSync(join(cwd, "node_modules/.bin/buf"), args, { cwd, stdio: "pipe" });
+    expect(buf("lint").toString()).toBe("");
+    expect(buf("build").toString()).toBe("");
+    rmSync(join(cwd, ".proto"), { recursive: true });
+    expect(() => buf("lint")).toThrow();
   });
 });
 
