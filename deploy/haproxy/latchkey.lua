@@ -12,6 +12,9 @@ local ASKED_WITH = { "authorization", "x-api-key", "traceparent", "tracestate" }
 -- Passed on to the API with a request whose key is valid, in place of what an end user has sent.
 local TOLD_TO_API = { "x-latchkey-key-id", "x-latchkey-owner-id", "x-latchkey-code" }
 
+-- Kept in variables for the answer of the API: how the limits stand.
+local LIMITS = { ["ratelimit"] = "txn.latchkey_ratelimit", ["ratelimit-policy"] = "txn.latchkey_ratelimit_policy" }
+
 -- Passed on to the end user with a refusal.
 local TOLD_TO_END_USER = { "www-authenticate", "retry-after", "ratelimit", "ratelimit-policy" }
 
@@ -43,6 +46,12 @@ local function pass(txn, answer)
       txn.http:req_set_header(name, value)
     else
       txn.http:req_del_header(name)
+    end
+  end
+  for name, variable in pairs(LIMITS) do
+    local value = header_of(answer.headers, name)
+    if value then
+      txn:set_var(variable, value)
     end
   end
 end

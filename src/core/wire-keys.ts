@@ -9,10 +9,11 @@ import type {
   Owner as WireOwner,
   RateLimit as WireRateLimit,
 } from "../../gen/latchkey/core/v1/core_pb.js";
-import type { JsonObject, Key } from "../domain/key.ts";
+import type { JsonObject, Key, LastKnownBalance } from "../domain/key.ts";
 import { limitsOfKey, limitsOfOwner, type NamedLimit, type NamedRateLimit } from "../domain/limits.ts";
 import type { Owner } from "../domain/owner.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
+import type { RefillInterval } from "../domain/refill-calendar.ts";
 
 /* Keys and owners as look-ups answer them over the internal streams. */
 
@@ -30,6 +31,7 @@ export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
     expiresAtMs,
     rateLimit: rateLimit && toWireRateLimit(rateLimit),
     remaining: counter?.remaining,
+    refillInterval: counter?.refillInterval,
     secretExpiresAtMs,
     permissions: [...permissions],
     ipRanges: [...ipRanges],
@@ -51,7 +53,7 @@ export function fromWireKey(key: WireKey): Key {
     enabled,
     expiresAtMs,
     rateLimit: rateLimit && fromWireRateLimit(rateLimit),
-    counter: remaining === undefined ? undefined : { remaining },
+    counter: fromWireBalance(remaining, key.refillInterval),
     secretExpiresAtMs,
     permissions: key.permissions.length === 0 ? undefined : key.permissions,
     ipRanges: key.ipRanges.length === 0 ? undefined : key.ipRanges,
@@ -69,18 +71,24 @@ export function toWireOwner({ id, enabled, apiIds, limits, counter }: Owner): Me
     apiIds: [...(apiIds ?? [])],
     limits: limits?.map(toWireLimit) ?? [],
     remaining: counter?.remaining,
+    refillInterval: counter?.refillInterval,
   };
 }
 
 /** As a coordinator has sent it: it is believed. */
-export function fromWireOwner({ id, enabled, isLimited, apiIds, limits, remaining }: WireOwner): Owner {
+export function fromWireOwner(owner: WireOwner): Owner {
+  const { id, enabled, isLimited, apiIds, limits, remaining, refillInterval } = owner;
   return {
     id,
     enabled,
     apiIds: isLimited ? apiIds : undefined,
     limits: limits.length === 0 ? undefined : limitsOfOwner(id, limits.map(fromWireLimit)),
-    counter: remaining === undefined ? undefined : { remaining },
+    counter: fromWireBalance(remaining, refillInterval),
   };
+}
+
+function fromWireBalance(remaining: number | undefined, interval: string | undefined): LastKnownBalance | undefined {
+  return remaining === undefined ? undefined : { remaining, refillInterval: interval as RefillInterval | undefined };
 }
 
 function toWireLimit({ name, rule }: NamedLimit): MessageInitShape<typeof NamedLimitSchema> {

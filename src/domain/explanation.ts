@@ -63,6 +63,7 @@ function checkLimit(limit: InspectedLimit): LimitCheck {
 }
 
 function checkCounter(counter: InspectedCounter): CounterCheck {
-  const { of, remaining, cost } = counter;
-  return { check: "counter", ...counter, refusal: cost > remaining ? { check: "counter", of } : undefined };
+  const { of, remaining, cost, nextRefillMs } = counter;
+  const refusal = cost > remaining ? ({ check: "counter", of, nextRefillMs } as const) : undefined;
+  return { check: "counter", ...counter, refusal };
 }

@@ -1,6 +1,7 @@
 import { type IpRanges, toIpRanges } from "./ip-allow.ts";
 import { limitsOfKey, type NamedLimit, type NamedRateLimit } from "./limits.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import type { RefillInterval } from "./refill-calendar.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -38,6 +39,12 @@ export interface Key {
 /** The last balance of a counter that this replica has seen. Refusals show it; no decision uses it. */
 export interface LastKnownBalance {
   remaining: number;
+  /** Undefined: it is not refilled. */
+  readonly refillInterval?: RefillInterval | undefined;
+}
+
+export function lastKnownBalance({ remaining, refill }: UsageCounter): LastKnownBalance {
+  return { remaining, refillInterval: refill?.interval };
 }
 
 /** A key with everything that its holders may see. */
@@ -83,7 +90,7 @@ export function keyOf({ rateLimits, ipAllow, counter, ...stored }: StoredKey): K
     costMax,
     permissions,
     ipRanges: ipAllow && toIpRanges(ipAllow),
-    counter: counter && { remaining: counter.remaining },
+    counter: counter && lastKnownBalance(counter),
     secretExpiresAtMs: undefined,
     // Its owner is read apart.
     hasOwnerRecord: false,

@@ -1,4 +1,4 @@
-import type { JsonObject, LastKnownBalance } from "./key.ts";
+import { type JsonObject, type LastKnownBalance, lastKnownBalance } from "./key.ts";
 import { limitsOfOwner, type NamedLimit, type NamedRateLimit } from "./limits.ts";
 import { includesApi } from "./root-key.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
@@ -37,7 +37,7 @@ export function ownerOf({ id, enabled, apiIds, rateLimits, counter }: StoredOwne
     enabled,
     apiIds,
     limits: rateLimits && limitsOfOwner(id, rateLimits),
-    counter: counter && { remaining: counter.remaining },
+    counter: counter && lastKnownBalance(counter),
   };
 }
 

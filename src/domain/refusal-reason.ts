@@ -14,7 +14,8 @@ export type RefusalReason =
   | { readonly check: "permissions"; readonly missing: string }
   /** `name`: undefined for the limit that has none. */
   | { readonly check: "limit"; readonly of: Holder; readonly name?: string | undefined }
-  | { readonly check: "counter"; readonly of: Holder };
+  /** `nextRefillMs`: undefined if the counter is not refilled. */
+  | { readonly check: "counter"; readonly of: Holder; readonly nextRefillMs?: number | undefined };
 
 /** Whose limit or counter it is. */
 export type Holder = "key" | "owner";

@@ -4,6 +4,7 @@ import type { Key, LastKnownBalance } from "./key.ts";
 import { firstRefusal, type PlannedRequest } from "./key-checks.ts";
 import type { Owner } from "./owner.ts";
 import type { RateLimitState } from "./rate-limit.ts";
+import { nextBoundaryMs } from "./refill-calendar.ts";
 import { codeOfRefusal, type RefusalCode, type RefusalReason } from "./refusal-reason.ts";
 import { includesApi } from "./root-key.ts";
 import { counterOfOwner } from "./subject.ts";
@@ -42,6 +43,7 @@ export interface LimitStates {
 
 export interface NamedLimitState {
   readonly name: string;
+  readonly durationMs: number;
   readonly state: RateLimitState;
 }
 
@@ -128,16 +130,16 @@ export function countersOf({ key, owner }: Holders): readonly [string] | readonl
 }
 
 /** Why the ledger has not charged the counters; undefined if it has. Notes the balances that it has answered. */
-export function noteSpend({ key, owner }: Holders, spend: CountedSpend): RefusalReason | undefined {
+export function noteSpend({ key, owner }: Holders, spend: CountedSpend, nowMs: number): RefusalReason | undefined {
   note(key.counter ?? owner?.counter, spend.remaining);
   if (key.counter !== undefined) note(owner?.counter, spend.sharedRemaining);
   if (spend.outcome === "spent") return undefined;
-  return key.counter === undefined || spend.lacking === "shared" ? ownerIsUsedUp : keyIsUsedUp;
+  const of = key.counter === undefined || spend.lacking === "shared" ? "owner" : "key";
+  const interval = (of === "owner" ? owner : key)?.counter?.refillInterval;
+  // The ledger has applied every refill that was due.
+  return { check: "counter", of, nextRefillMs: interval && nextBoundaryMs(interval, nowMs) };
 }
 
 function note(counter: LastKnownBalance | undefined, remaining: number | undefined): void {
   if (counter !== undefined && remaining !== undefined) counter.remaining = remaining;
 }
-
-const keyIsUsedUp: RefusalReason = { check: "counter", of: "key" };
-const ownerIsUsedUp: RefusalReason = { check: "counter", of: "owner" };

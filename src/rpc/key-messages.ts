@@ -137,7 +137,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     ownerId: key.ownerId,
     name: key.name,
     expires: key.expiresAtMs,
-    ratelimit: rateLimit && toRatelimitState(rateLimit),
+    ratelimit: rateLimit && key.rateLimit && toShownLimit(rateLimit, key.rateLimit),
     requestId,
     reason,
     ratelimits: rateLimits?.map(toNamedState) ?? noLimits,
@@ -153,8 +153,12 @@ function toOwnerState({ ownerRemaining: remaining, limits: { ownerRateLimits } }
   return { remaining, ratelimits: ownerRateLimits?.map(toNamedState) ?? noLimits };
 }
 
-function toNamedState({ name, state }: NamedLimitState) {
-  return { name, limit: state.limit, remaining: state.remaining, reset: state.resetMs };
+function toNamedState({ name, durationMs: duration, state }: NamedLimitState) {
+  return { name, limit: state.limit, remaining: state.remaining, reset: state.resetMs, duration };
+}
+
+function toShownLimit({ limit, remaining, resetMs }: RateLimitState, { durationMs }: RateLimit) {
+  return { limit, remaining, reset: resetMs, duration: durationMs };
 }
 
 function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
@@ -176,11 +180,11 @@ export function toCosts({
 /** What the reasons have, each some of it. */
 type ReasonFields = Pick<RefusalReason, "check"> & {
   readonly [Name in "of" | "name" | "missing"]?: string | undefined;
-};
+} & { readonly nextRefillMs?: number | undefined };
 
 function toReason(reason: RefusalReason): MessageInitShape<typeof RefusalReasonSchema> {
-  const { check, of, name, missing }: ReasonFields = reason;
-  return { check, of, name, missing, message: phraseRefusal(reason) };
+  const { check, of, name, missing, nextRefillMs: nextRefillAt }: ReasonFields = reason;
+  return { check, of, name, missing, message: phraseRefusal(reason), nextRefillAt };
 }
 
 export function toExplanation({

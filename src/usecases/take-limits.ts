@@ -107,11 +107,15 @@ function statesOf(limits: readonly WantedLimit[], states: readonly RateLimitStat
   let rateLimits: NamedLimitState[] | undefined;
   let ownerRateLimits: NamedLimitState[] | undefined;
   for (let i = 0; i < limits.length; i++) {
-    const { of, name } = limits[i] as WantedLimit;
+    const { of, name, rule } = limits[i] as WantedLimit;
     const state = states[i] as RateLimitState;
-    if (name === undefined) rateLimit = state;
-    else if (of === "key") rateLimits = withOneMore(rateLimits, { name, state });
-    else ownerRateLimits = withOneMore(ownerRateLimits, { name, state });
+    if (name === undefined) {
+      rateLimit = state;
+      continue;
+    }
+    const named = { name, durationMs: rule.durationMs, state };
+    if (of === "key") rateLimits = withOneMore(rateLimits, named);
+    else ownerRateLimits = withOneMore(ownerRateLimits, named);
   }
   return { rateLimit, rateLimits, ownerRateLimits };
 }

@@ -103,7 +103,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
       (spend) =>
         spend.outcome === "missing"
           ? releaseAndDecideFresh(taken, question)
-          : decideAfterSpend(taken, plan, noteSpend(plan, spend)),
+          : decideAfterSpend(taken, plan, noteSpend(plan, spend, clock.nowMs())),
       (error: unknown) => releaseAndThrow(taken, error),
     );
   }

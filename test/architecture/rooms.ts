@@ -116,7 +116,11 @@ export const rooms: Readonly<Record<string, Room>> = {
     ],
     node: true,
   },
-  sdk: { ours: ["gen/latchkey/v1/client.ts"], packages: ["fastify", "hono", "@connectrpc/connect"], node: false },
+  sdk: {
+    ours: ["gen/latchkey/v1/client.ts", "src/domain/limit-headers.ts"],
+    packages: ["fastify", "hono", "@connectrpc/connect"],
+    node: false,
+  },
 };
 
 /** Folders of one room that must not import each other: a front's side and a core's. */

@@ -58,11 +58,11 @@ export const ownerCases: readonly ContractCase[] = [
         expect(outcome).toEqual({ outcome: "done", changed: [], answer: stored });
       }
       for (const [at, owner] of sampleOwners.entries()) {
-        const { id, enabled, apiIds, rateLimits: named, remaining } = owner;
+        const { id, enabled, apiIds, rateLimits: named, remaining, refill } = owner;
         expect(await readOwner(store, id)).toEqual(storedAs(owner, 100 + at, Date.parse("2026-01-01T00:00:00.000Z")));
         const [limits, counter] = [
           named && limitsOfOwner(id, named),
-          remaining === undefined ? undefined : { remaining },
+          remaining === undefined ? undefined : { remaining, refillInterval: refill?.interval },
         ];
         expect(await store.keys.findOwner(id)).toEqual({ id, enabled, apiIds, limits, counter });
       }

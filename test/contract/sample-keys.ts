@@ -38,10 +38,10 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 }
 
 /** The key as a look-up must find it, while there is no record of its owner. */
-export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
+export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill, ...found }: NewKey): Key {
   const { remaining, ipAllow, rateLimits, ...visible } = found;
   const limits = rateLimits && limitsOfKey(found.id, rateLimits);
-  const counter = remaining === undefined ? undefined : { remaining };
+  const counter = remaining === undefined ? undefined : { remaining, refillInterval: refill?.interval };
   const ipRanges = ipAllow && toIpRanges(ipAllow);
   return { ...visible, hasOwnerRecord: false, limits, ipRanges, counter, secretExpiresAtMs: undefined };
 }

@@ -159,9 +159,23 @@ describe("the counters of a verification", () => {
       key: whose === "owner" ? key : { ...key, counter: { remaining: 5 } },
       owner: whose === "key" ? owner : { ...owner, counter: { remaining: 50 } },
     };
-    expect(noteSpend(holders, spend)).toEqual(reason);
+    expect(noteSpend(holders, spend, nowMs)).toEqual(reason);
     const verdict = { ...holders, remaining: undefined, ownerRemaining: undefined, ...balances, limits, reason };
     const code = reason === undefined ? "VALID" : "USAGE_EXCEEDED";
     expect(verdictOn(holders, reason, limits)).toEqual({ code, ...verdict });
+  });
+
+  it.each([
+    ["own", "daily", "monthly", { of: "key", nextRefillMs: Date.parse("2026-02-28T00:00:00.000Z") }],
+    ["shared", "daily", "monthly", { of: "owner", nextRefillMs: Date.parse("2026-03-01T00:00:00.000Z") }],
+    ["shared", "daily", undefined, { of: "owner" }],
+  ] as const)("the %s one that is used up says when it is refilled next", (lacking, ofKey, ofOwner, reason) => {
+    const holders = {
+      key: { ...key, counter: { remaining: 5, refillInterval: ofKey } },
+      owner: { ...owner, counter: { remaining: 50, refillInterval: ofOwner } },
+    };
+    const spend = { outcome: "exhausted", remaining: 5, sharedRemaining: 5, lacking } as const;
+    const at = Date.parse("2026-02-27T12:00:00.000Z");
+    expect(noteSpend(holders, spend, at)).toEqual({ check: "counter", ...reason });
   });
 });

@@ -133,11 +133,28 @@ for (const { name, controls, misconfigured } of proxies) {
         expect(answer.headers["www-authenticate"]).toBe(challenge);
         const isLimit = code === "RATE_LIMITED";
         expect(Number(answer.headers["retry-after"] ?? 0) > 0).toBe(isLimit);
-        expect(answer.headers["ratelimit-policy"]).toBe(isLimit ? '"default";q=1' : undefined);
+        expect(answer.headers["ratelimit-policy"]).toBe(isLimit ? '"default";q=1;w=600' : undefined);
       }
       const keyless = await send("/");
       expect([keyless.status, keyless.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
       expect(received).toEqual([]);
+    });
+
+    it("says how the limits stand on what passes, and nothing of a key without any", async () => {
+      const { proxyPort, client } = await startGuardedApi(name, { latchkey });
+      const { send } = connect(proxyPort);
+      const ratelimit = { limit: 9, duration: 600_000 };
+      const limited = await client.keys.createKey({ apiId: guardedApi, permissions, ratelimit });
+      const free = await client.keys.createKey({ apiId: guardedApi, permissions });
+      for (const remaining of [8, 7]) {
+        const { status, headers } = await send("/", bearer(limited.key));
+        expect([status, headers["ratelimit-policy"]]).toEqual([200, '"default";q=9;w=600']);
+        expect(headers.ratelimit).toMatch(new RegExp(`^"default";r=${remaining};t=\\d+$`));
+      }
+      for (const asked of [bearer(free.key), preflight]) {
+        const { headers } = await send("/", asked, asked === preflight ? "OPTIONS" : "GET");
+        expect([headers.ratelimit, headers["ratelimit-policy"]]).toEqual([undefined, undefined]);
+      }
     });
 
     it("lets the end user choose neither API, cost nor address", async () => {

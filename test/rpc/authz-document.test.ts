@@ -139,7 +139,11 @@ describe("the document of /v1/authz", () => {
     const { ask, keys, operation, verbs } = await start();
     const guarded = await start({ verifyAuth: "required" });
     const outage = await start({ keys: { findByDigest: () => Promise.reject(new Unavailable("the store is away")) } });
-    const { key } = await keys.createKey({ apiId: guardedApi, permissions: ["docs.read"] });
+    const ratelimit = { limit: 100, duration: 600_000 };
+    const limited = (more: object) => keys.createKey({ apiId: guardedApi, ratelimit, ...more });
+    const { key } = await limited({ permissions: ["docs.read"] });
+    const { key: disabled } = await limited({ enabled: false });
+    const { key: powerless } = await limited({});
     const { key: lost } = await outage.keys.createKey({ apiId: guardedApi });
     const query = { apiId: guardedApi, permissions: "docs.read" };
     const refused = await createRefusedKeys({ keys });
@@ -148,6 +152,8 @@ describe("the document of /v1/authz", () => {
       await ask({ ...query, cost: "-1" }, { "x-api-key": key }),
       await guarded.ask(query, { "x-api-key": key }),
       await outage.ask(query, { "x-api-key": lost }),
+      await ask(query, { "x-api-key": disabled }),
+      await ask(query, { "x-api-key": powerless }),
       ...(await Promise.all(refused.map((each) => ask(query, { "x-api-key": each.key })))),
       // The document describes GET, and says that all methods are answered alike.
       ...(await Promise.all(

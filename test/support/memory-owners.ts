@@ -1,4 +1,4 @@
-import type { NewKey, StoredKey } from "../../src/domain/key.ts";
+import { lastKnownBalance, type NewKey, type StoredKey } from "../../src/domain/key.ts";
 import { limitsOfOwner } from "../../src/domain/limits.ts";
 import { concernsApi, type Owner, type StoredOwner } from "../../src/domain/owner.ts";
 import { counterOfOwner } from "../../src/domain/subject.ts";
@@ -55,7 +55,7 @@ export class MemoryOwners {
     const { id, enabled, apiIds, rateLimits } = kept;
     const counter = this.#parts.counters.get(counterOfOwner(id));
     const limits = rateLimits && limitsOfOwner(id, rateLimits);
-    return { id, enabled, apiIds, limits, counter: counter && { remaining: counter.remaining } };
+    return { id, enabled, apiIds, limits, counter: counter && lastKnownBalance(counter) };
   }
 
   /** The owner of this key, if its record concerns keys of the same API. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
-import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
+import { type Key, type KeyFieldChanges, lastKnownBalance, type NewKey, type StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import { counterOfOwner } from "../../src/domain/subject.ts";
@@ -173,7 +173,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const hasOwnerRecord = owners.has(key.ownerId);
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
-    const balance = counter && { remaining: counter.remaining };
+    const balance = counter && lastKnownBalance(counter);
     return { ...visible, hasOwnerRecord, limits, ipRanges, counter: balance, secretExpiresAtMs };
   }
 

@@ -21,8 +21,8 @@ const [take10, take3, take4] = ["key_1", "key_1/minute", "key_1/month"].map(
 const [commit3, commit4] = ["commit key_1/minute", "commit key_1/month"];
 const [release3, release4] = ["release key_1/minute", "release key_1/month"];
 const states = (minute: object, month: object) => [
-  { name: "minute", state: expect.objectContaining(minute) },
-  { name: "month", state: expect.objectContaining(month) },
+  { name: "minute", durationMs: rateLimit.durationMs, state: expect.objectContaining(minute) },
+  { name: "month", durationMs: rateLimit.durationMs, state: expect.objectContaining(month) },
 ];
 const { taken, released, peeked } = standing;
 

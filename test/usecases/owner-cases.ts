@@ -19,7 +19,9 @@ const withLimit: Owner = { ...record, limits };
 const findOwner = "find owner acme";
 const findOwnerFresh = "find owner fresh acme";
 const takeOwner = "take of 4 for o/month/acme of api_1";
-const state = (where: object) => [{ name: "month", state: expect.objectContaining(where) }];
+const state = (where: object) => [
+  { name: "month", durationMs: rateLimit.durationMs, state: expect.objectContaining(where) },
+];
 const { taken, released, peeked } = standing;
 
 export const ownerCases: Case[] = [

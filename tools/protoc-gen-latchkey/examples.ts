@@ -131,7 +131,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       name: "Ada's laptop",
       requestId: "req_034ypEmq2drhmpCgJNF500",
       ratelimits: [],
-      owner: { remaining: 59_999, ratelimits: [{ name: "minute", limit: 600, remaining: 599, reset }] },
+      owner: {
+        remaining: 59_999,
+        ratelimits: [{ name: "minute", limit: 600, remaining: 599, reset, duration: 60_000 }],
+      },
     },
   },
   "/v1/keys.explainKey": {

@@ -1229,6 +1229,13 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "isRequired": true,
       "unit": "moment",
       "details": "When the window ends, Unix time in milliseconds."
+    },
+    {
+      "name": "duration",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "milliseconds",
+      "details": "Length of the window in milliseconds."
     }
   ],
   "RefusalReason": [
@@ -1258,6 +1265,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "string",
       "isRequired": true,
       "details": "The same in words, for people. The words may change."
+    },
+    {
+      "name": "nextRefillAt",
+      "type": "integer",
+      "unit": "moment",
+      "details": "Of counter: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled."
     }
   ],
   "NamedRatelimitState": [
@@ -1285,6 +1298,13 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "isRequired": true,
       "unit": "moment",
       "details": "When the window ends, Unix time in milliseconds."
+    },
+    {
+      "name": "duration",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "milliseconds",
+      "details": "Length of the window in milliseconds."
     }
   ],
   "OwnerState": [

@@ -219,6 +219,7 @@ function printRatelimitState(message: MessageInitShape<typeof RatelimitStateSche
   json += "\"limit\":" + (message.limit ?? 0);
   json += ",\"remaining\":" + (message.remaining ?? 0);
   json += ",\"reset\":" + printDouble(message.reset ?? 0);
+  json += ",\"duration\":" + (message.duration ?? 0);
   return json + "}";
 }
 
@@ -229,6 +230,7 @@ function printRefusalReason(message: MessageInitShape<typeof RefusalReasonSchema
   if (message.name !== undefined) json += ",\"name\":" + printText(message.name);
   if (message.missing !== undefined) json += ",\"missing\":" + printText(message.missing);
   json += ",\"message\":" + printText(message.message ?? "");
+  if (message.nextRefillAt !== undefined) json += ",\"nextRefillAt\":" + printDouble(message.nextRefillAt);
   return json + "}";
 }
 
@@ -238,6 +240,7 @@ function printNamedRatelimitState(message: MessageInitShape<typeof NamedRatelimi
   json += ",\"limit\":" + (message.limit ?? 0);
   json += ",\"remaining\":" + (message.remaining ?? 0);
   json += ",\"reset\":" + printDouble(message.reset ?? 0);
+  json += ",\"duration\":" + (message.duration ?? 0);
   return json + "}";
 }
 
@@ -271,7 +274,7 @@ function printVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
 const metaIfEmptyInVerifyKeyResponse = Uint8Array.of(0x22, 0);
 function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyResponseSchema>): Buffer {
   const $meta = message.meta === undefined ? noBytes : isEmptyObject(message.meta) ? metaIfEmptyInVerifyKeyResponse : toBinary(VerifyKeyResponseSchema, create(VerifyKeyResponseSchema, { meta: message.meta }));
-  const wire = new FrameWriter(55 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState) + (message.owner === undefined ? 0 : 6 + sizeOwnerState(message.owner)));
+  const wire = new FrameWriter(61 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState) + (message.owner === undefined ? 0 : 6 + sizeOwnerState(message.owner)));
   if (message.keyId !== undefined) wire.writeText(0x0a, message.keyId);
   if (message.valid !== undefined && message.valid !== false) wire.writeBool(0x10, message.valid);
   if (message.code !== undefined && message.code !== "") wire.writeText(0x1a, message.code);
@@ -310,6 +313,7 @@ function writeRatelimitState(wire: FrameWriter, message: MessageInitShape<typeof
   if (message.limit !== undefined && message.limit !== 0) wire.writeInt32(0x08, message.limit);
   if (message.remaining !== undefined && message.remaining !== 0) wire.writeInt32(0x10, message.remaining);
   if (message.reset !== undefined && message.reset !== 0) wire.writeDouble(0x19, message.reset);
+  if (message.duration !== undefined && message.duration !== 0) wire.writeUint32(0x20, message.duration);
 }
 
 function writeRefusalReason(wire: FrameWriter, message: MessageInitShape<typeof RefusalReasonSchema>): void {
@@ -318,6 +322,7 @@ function writeRefusalReason(wire: FrameWriter, message: MessageInitShape<typeof 
   if (message.name !== undefined) wire.writeText(0x1a, message.name);
   if (message.missing !== undefined) wire.writeText(0x22, message.missing);
   if (message.message !== undefined && message.message !== "") wire.writeText(0x2a, message.message);
+  if (message.nextRefillAt !== undefined) wire.writeDouble(0x31, message.nextRefillAt);
 }
 
 function writeNamedRatelimitState(wire: FrameWriter, message: MessageInitShape<typeof NamedRatelimitStateSchema>): void {
@@ -325,6 +330,7 @@ function writeNamedRatelimitState(wire: FrameWriter, message: MessageInitShape<t
   if (message.limit !== undefined && message.limit !== 0) wire.writeInt32(0x10, message.limit);
   if (message.remaining !== undefined && message.remaining !== 0) wire.writeInt32(0x18, message.remaining);
   if (message.reset !== undefined && message.reset !== 0) wire.writeDouble(0x21, message.reset);
+  if (message.duration !== undefined && message.duration !== 0) wire.writeUint32(0x28, message.duration);
 }
 
 function writeOwnerState(wire: FrameWriter, message: MessageInitShape<typeof OwnerStateSchema>): void {
@@ -339,11 +345,11 @@ function writeOwnerState(wire: FrameWriter, message: MessageInitShape<typeof Own
 }
 
 function sizeRefusalReason(message: MessageInitShape<typeof RefusalReasonSchema>): number {
-  return 0 + textSize(message.check ?? "") + textSize(message.of ?? "") + textSize(message.name ?? "") + textSize(message.missing ?? "") + textSize(message.message ?? "");
+  return 9 + textSize(message.check ?? "") + textSize(message.of ?? "") + textSize(message.name ?? "") + textSize(message.missing ?? "") + textSize(message.message ?? "");
 }
 
 function sizeNamedRatelimitState(message: MessageInitShape<typeof NamedRatelimitStateSchema>): number {
-  return 31 + textSize(message.name ?? "");
+  return 37 + textSize(message.name ?? "");
 }
 
 function sizeOwnerState(message: MessageInitShape<typeof OwnerStateSchema>): number {

@@ -571,6 +571,13 @@ export declare type NamedRatelimitState = Message<"latchkey.v1.NamedRatelimitSta
    * @generated from field: double reset = 4;
    */
   reset: number;
+
+  /**
+   * Length of the window in milliseconds.
+   *
+   * @generated from field: uint32 duration = 5;
+   */
+  duration: number;
 };
 
 /**
@@ -619,6 +626,13 @@ export declare type RefusalReason = Message<"latchkey.v1.RefusalReason"> & {
    * @generated from field: string message = 5;
    */
   message: string;
+
+  /**
+   * Of `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled.
+   *
+   * @generated from field: optional double next_refill_at = 6;
+   */
+  nextRefillAt?: number | undefined;
 };
 
 /**
@@ -653,6 +667,13 @@ export declare type RatelimitState = Message<"latchkey.v1.RatelimitState"> & {
    * @generated from field: double reset = 3;
    */
   reset: number;
+
+  /**
+   * Length of the window in milliseconds.
+   *
+   * @generated from field: uint32 duration = 4;
+   */
+  duration: number;
 };
 
 /**

@@ -1,11 +1,11 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { outcomeStatus } from "../../../gen/latchkey/v1/client.ts";
-import type { VerifyKeyResponseSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import { outcomeStatus, type VerifyKeyResponse } from "../../../gen/latchkey/v1/client.ts";
+import { limitHeaders } from "../../domain/limit-headers.ts";
 import type { ApiError } from "../api-error.ts";
 import { errorHeaders } from "../respond.ts";
 import { type AnswerHeader, type LatchkeyHeader, statusOfCode } from "./authz-contract.ts";
 
-export type Verification = MessageInitShape<typeof VerifyKeyResponseSchema>;
+/** What is used of the answer of `verifyKey`. */
+export type Verification = Pick<VerifyKeyResponse, "code"> & Partial<VerifyKeyResponse>;
 
 /** An answer without a body. */
 export interface AuthzAnswer {
@@ -15,13 +15,13 @@ export interface AuthzAnswer {
 
 /** The answer to a request whose key was verified. */
 export function answerOf(verification: Verification, nowMs: number): AuthzAnswer {
-  const { code = "", keyId, ownerId, reason } = verification;
+  const { code, keyId, ownerId, reason } = verification;
   // A code that is not in the table is a refusal.
   const status = (outcomeStatus as Readonly<Record<string, number>>)[code] ?? 403;
   const headers = {
     ...latchkeyHeaders({ code, keyId, ownerId, reason: reason?.message }),
     ...(status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' }),
-    ...(status === 429 && limitHeaders(verification, nowMs)),
+    ...limitHeaders(verification, nowMs),
   };
   return { status, headers };
 }
@@ -73,21 +73,4 @@ const reasonLengthMax = 300;
 function encode(text = "", lengthMax = Number.POSITIVE_INFINITY): string {
   const shown = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
   return encodeURIComponent(shown.toWellFormed());
-}
-
-/** As the middleware of the client builds them. */
-function limitHeaders(verification: Verification, nowMs: number): Partial<Record<AnswerHeader, string>> {
-  const { reason, ratelimit, ratelimits = [], owner } = verification;
-  if (reason?.check !== "limit") return {};
-  const named = reason.of === "owner" ? (owner?.ratelimits ?? []) : ratelimits;
-  const state = reason.name === undefined ? ratelimit : named.find(({ name }) => name === reason.name);
-  if (state === undefined) return {};
-  const { limit = 0, remaining = 0, reset = nowMs } = state;
-  const name = reason.name ?? "default";
-  const seconds = Math.max(1, Math.ceil((reset - nowMs) / 1000));
-  return {
-    "retry-after": `${seconds}`,
-    ratelimit: `"${name}";r=${remaining};t=${seconds}`,
-    "ratelimit-policy": `"${name}";q=${limit}`,
-  };
 }

@@ -50,9 +50,17 @@ export const commonHeaders = {
 
 const retryAfter = "How many seconds to wait before trying again, where that helps.";
 
+/** Of answers about a key that has limits, or whose owner has. */
+const limits = {
+  ratelimit:
+    'If there are limits: of each its name, what is left and the seconds until its window ends, `"minute";r=99;t=17`. The limit that has refused comes first; one without a name is `"default"`.',
+  "ratelimit-policy":
+    'If there are limits: of each its name, how much it lets pass in a window, and the length of that in seconds, `"minute";q=100;w=60`.',
+} as const;
+
 /** What each status means, and the headers that some or all of its answers have besides. */
 export const answers = {
-  200: { description: "The key is valid, and was charged.", headers: {} },
+  200: { description: "The key is valid, and was charged.", headers: limits },
   400: {
     description:
       "The parameters are wrong, the end user's address is none, or the cost is above the key's `costMax`: a mistake in the proxy's configuration.",
@@ -60,15 +68,17 @@ export const answers = {
   },
   401: {
     description: "There is no key, or it is not valid.",
-    headers: { "www-authenticate": '`Bearer`, and for a key that is not valid `Bearer error="invalid_token"`.' },
-  },
-  403: { description: "The key is valid, but not for this.", headers: {} },
-  429: {
-    description: "A limit is reached, or a counter is used up. The headers about limits tell of the first case only.",
     headers: {
-      "retry-after": retryAfter,
-      ratelimit: 'The limit\'s name, what is left and the seconds until its window ends: `"minute";r=0;t=17`.',
-      "ratelimit-policy": 'The limit\'s name and how much it lets pass in a window: `"minute";q=100`.',
+      "www-authenticate": '`Bearer`, and for a key that is not valid `Bearer error="invalid_token"`.',
+      ...limits,
+    },
+  },
+  403: { description: "The key is valid, but not for this.", headers: limits },
+  429: {
+    description: "A limit is reached, or a counter is used up.",
+    headers: {
+      "retry-after": "How many seconds until the limit's window ends, or until the counter is refilled if it ever is.",
+      ...limits,
     },
   },
   503: {

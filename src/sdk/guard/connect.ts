@@ -8,7 +8,7 @@ import {
   type StreamRequest,
   type UnaryRequest,
 } from "@connectrpc/connect";
-import { createGuard, type GuardOptions, type Refusal, type VerifiedKey, type Verifier } from "./guard.ts";
+import { createGuard, type GuardOptions, missingOf, type Refusal, type VerifiedKey, type Verifier } from "./guard.ts";
 
 export type { Asked, GuardOptions, Refusal, VerifiedKey, Verifier } from "./guard.ts";
 
@@ -32,6 +32,15 @@ export function protect(client: Verifier, options: GuardOptions<UnaryRequest | S
     const { refusal } = guarded;
     if (refusal) throw new ConnectError(refusal.message, codes[refusal.status], refusal.headers);
     request.contextValues.set(latchkey, guarded.key);
-    return next(request);
+    const answer = await next(request).catch((error: unknown) => {
+      if (error instanceof ConnectError) addMissing(guarded.headers, error.metadata);
+      throw error;
+    });
+    addMissing(guarded.headers, answer.header);
+    return answer;
   };
+}
+
+function addMissing(headers: Readonly<Record<string, string>>, answered: Headers): void {
+  for (const [name, value] of missingOf(headers, (name) => answered.has(name))) answered.set(name, value);
 }

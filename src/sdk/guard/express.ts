@@ -1,5 +1,13 @@
 // Middleware for Express, and for what calls middleware as Express does.
-import { bodyOf, createGuard, headersOfNode, type RefusalOptions, type VerifiedKey, type Verifier } from "./guard.ts";
+import {
+  bodyOf,
+  createGuard,
+  headersOfNode,
+  missingOf,
+  type RefusalOptions,
+  type VerifiedKey,
+  type Verifier,
+} from "./guard.ts";
 
 declare global {
   namespace Express {
@@ -20,6 +28,8 @@ export interface RequestLike {
 export interface ResponseLike {
   status(status: number): ResponseLike;
   set(headers: Record<string, string>): ResponseLike;
+  /** Without it every header counts as not set. */
+  hasHeader?(name: string): boolean;
   json(body: unknown): unknown;
 }
 
@@ -34,9 +44,10 @@ export function protect<Request extends RequestLike = RequestLike>(
   return async (request, response, next) => {
     const guarded = await guard(request, headersOfNode(request.headers));
     const { refusal } = guarded;
+    const { headers } = refusal ?? guarded;
+    response.set(Object.fromEntries(missingOf(headers, (name) => response.hasHeader?.(name) === true)));
     if (refusal) {
-      response.status(refusal.status).set({ ...refusal.headers });
-      response.json(bodyOf(refusal, request, options));
+      response.status(refusal.status).json(bodyOf(refusal, request, options));
       return;
     }
     request.latchkey = guarded.key;

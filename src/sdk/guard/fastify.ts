@@ -1,6 +1,14 @@
 // A hook for Fastify.
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { bodyOf, createGuard, headersOfNode, type RefusalOptions, type VerifiedKey, type Verifier } from "./guard.ts";
+import {
+  bodyOf,
+  createGuard,
+  headersOfNode,
+  missingOf,
+  type RefusalOptions,
+  type VerifiedKey,
+  type Verifier,
+} from "./guard.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -23,12 +31,9 @@ export function protect(
   return async (request, reply) => {
     const guarded = await guard(request, headersOfNode(request.headers));
     const { refusal } = guarded;
-    if (refusal) {
-      return reply
-        .code(refusal.status)
-        .headers(refusal.headers)
-        .send(bodyOf(refusal, request, options));
-    }
+    const { headers } = refusal ?? guarded;
+    reply.headers(Object.fromEntries(missingOf(headers, (name) => reply.hasHeader(name))));
+    if (refusal) return reply.code(refusal.status).send(bodyOf(refusal, request, options));
     request.latchkey = guarded.key;
     return undefined;
   };

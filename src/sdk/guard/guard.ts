@@ -1,12 +1,11 @@
 // What all middleware has in common: find the key of a request, have it verified, and say what to answer if it is refused.
 import {
   type CallOptions,
-  type NamedRatelimitState,
   outcomeStatus,
-  type RatelimitState,
   type RefusalReason,
   type VerifyKeyRequest,
 } from "../../../gen/latchkey/v1/client.ts";
+import { type LimitHeaders, limitHeaders } from "../../domain/limit-headers.ts";
 import { checkOptions } from "../check-options.ts";
 import { isLatchkeyError } from "../errors.ts";
 import type { Verification } from "../verification.ts";
@@ -32,7 +31,7 @@ export interface GuardOptions<Request> extends Asked {
 }
 
 export interface RefusalOptions<Request> extends GuardOptions<Request> {
-  /** Makes the JSON of a refusal. Default: `{ error: { code, message } }`. */
+  /** Makes the JSON of a refusal. Default: `{ error: { code, message, requestId } }`. */
   readonly bodyOf?: ((refusal: Refusal, request: Request) => unknown) | undefined;
 }
 
@@ -45,10 +44,19 @@ export interface Refusal {
   readonly message: string;
   /** Which check has refused the key. */
   readonly reason?: RefusalReason | undefined;
+  /** Identifier of the verification in the service's log, if it was asked. */
+  readonly requestId?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type Guarded = { readonly key: VerifiedKey; readonly refusal?: undefined } | { readonly refusal: Refusal };
+export type Guarded = Passed | { readonly refusal: Refusal };
+
+/** A request that may pass. Its answer gets the headers, which say how the limits stand. */
+export interface Passed {
+  readonly key: VerifiedKey;
+  readonly headers: LimitHeaders;
+  readonly refusal?: undefined;
+}
 
 /** Longer texts are no keys, and may be too long for a request. */
 const KEY_LENGTH_MAX = 16_384;
@@ -81,7 +89,7 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
       if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
       const asking = { ...asked, ...(perRequest && definedOf(await perRequest(request))), key };
       const answer = await client.keys.verifyKey(asking, traceOf(headerOf));
-      if (answer.valid) return { key: answer as VerifiedKey };
+      if (answer.valid) return { key: answer as VerifiedKey, headers: limitHeaders(answer, Date.now()) ?? {} };
       if (answer.degraded) return undecided(answer.cause);
       return { refusal: refusalOf(answer.code, answer) };
     } catch (error) {
@@ -93,14 +101,24 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
 
   function undecided(cause: unknown): Guarded {
     log("a key could not be verified", cause);
-    return { refusal: unavailable };
+    const requestId = isLatchkeyError(cause) ? cause.requestId : undefined;
+    return { refusal: { ...unavailable, requestId, headers: withRequestId(requestId) } };
   }
 }
 
 /** The JSON of a refusal. */
 export function bodyOf<Request>(refusal: Refusal, request: Request, options: RefusalOptions<Request>): unknown {
   if (options.bodyOf) return options.bodyOf(refusal, request);
-  return { error: { code: refusal.code, message: refusal.message } };
+  const { code, message, requestId } = refusal;
+  return { error: { code, message, requestId } };
+}
+
+/** Those of the headers that an answer does not have yet: what the API says itself stays. */
+export function missingOf(
+  headers: Readonly<Record<string, string>>,
+  has: (name: string) => boolean,
+): [string, string][] {
+  return Object.entries(headers).filter(([name]) => !has(name));
 }
 
 /** The value of a header of Node's, as it is for one that came several times. */
@@ -160,34 +178,22 @@ function isOnlyTheKeyWrong(error: unknown): boolean {
 
 function refusalOf(code: string, answer?: Verification): Refusal {
   const status = (outcomeStatus as Readonly<Record<string, number>>)[code] ?? 403;
-  const { reason } = answer ?? {};
+  const { reason, requestId } = answer ?? {};
   const message = reason?.message ?? "the API key is not valid";
-  return { status: status as Refusal["status"], code, message, reason, headers: headersOf(status, answer) };
+  return { status: status as Refusal["status"], code, message, reason, requestId, headers: headersOf(status, answer) };
 }
 
+/** `x-request-id` is the verification's: whoever asks why the key was refused can quote it. */
 function headersOf(status: number, answer: Verification | undefined): Record<string, string> {
-  if (status === 401) return { "www-authenticate": 'Bearer error="invalid_token"' };
-  const limit = answer === undefined ? undefined : refusingLimit(answer);
-  if (status !== 429 || limit === undefined) return {};
-  const { name, state } = limit;
-  const seconds = Math.max(1, Math.ceil((state.reset - Date.now()) / 1000));
   return {
-    "retry-after": `${seconds}`,
-    ratelimit: `"${name}";r=${state.remaining};t=${seconds}`,
-    "ratelimit-policy": `"${name}";q=${state.limit}`,
+    ...(status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' }),
+    ...(answer && limitHeaders(answer, Date.now())),
+    ...withRequestId(answer?.requestId),
   };
 }
 
-/** The limit that has refused the key, by the name that headers give it. */
-function refusingLimit(
-  answer: Verification,
-): { name: string; state: RatelimitState | NamedRatelimitState } | undefined {
-  const { reason, ratelimit, ratelimits, owner } = answer;
-  if (reason?.check !== "limit") return undefined;
-  const { name } = reason;
-  const named: readonly NamedRatelimitState[] = (reason.of === "owner" ? owner?.ratelimits : ratelimits) ?? [];
-  const state = name === undefined ? ratelimit : named.find((each) => each.name === name);
-  return state && { name: name ?? "default", state };
+function withRequestId(requestId: string | undefined): Record<string, string> {
+  return requestId === undefined ? {} : { "x-request-id": requestId };
 }
 
 const LOG_EVERY_MS = 1_000;

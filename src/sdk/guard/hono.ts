@@ -1,6 +1,6 @@
 // Middleware for Hono.
 import type { Context, MiddlewareHandler } from "hono";
-import { bodyOf, createGuard, type RefusalOptions, type VerifiedKey, type Verifier } from "./guard.ts";
+import { bodyOf, createGuard, missingOf, type RefusalOptions, type VerifiedKey, type Verifier } from "./guard.ts";
 
 export type { Asked, Refusal, RefusalOptions, VerifiedKey, Verifier } from "./guard.ts";
 
@@ -25,6 +25,10 @@ export function protect(
       });
     }
     context.set("latchkey", guarded.key);
-    return next();
+    await next();
+    // Now, because the route may answer with a Response of its own.
+    for (const [name, value] of missingOf(guarded.headers, (name) => context.res.headers.has(name)))
+      context.header(name, value);
+    return undefined;
   };
 }

@@ -131,8 +131,8 @@ interface Lookup extends Pending<Lookup> {
 
 /** The columns of a `KeyRow`, then the digest, or those of an `OwnerRow`: as text. */
 type TextRow = (string | number | null)[];
-const digestColumn = 17;
-const keyNumbers = [5, 6, 7, 8, 9, 10, 11, 15, 16];
+const digestColumn = 18;
+const keyNumbers = [5, 6, 7, 9, 10, 11, 12, 16, 17];
 const ownerNumbers = [1, 2];
 
 /** A row that cannot be read fails its own look-up only. */

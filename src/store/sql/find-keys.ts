@@ -1,8 +1,9 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { type IpRanges, toIpRanges } from "../../domain/ip-allow.ts";
-import type { JsonObject, Key } from "../../domain/key.ts";
+import type { JsonObject, Key, LastKnownBalance } from "../../domain/key.ts";
 import { areNamedRateLimits, costMaxMax, limitsOfKey, type NamedRateLimit } from "../../domain/limits.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
+import type { RefillInterval } from "../../domain/refill-calendar.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { isIntegerIn } from "./is-integer-in.ts";
 import type { Schema } from "./schema.ts";
@@ -44,6 +45,7 @@ const keyColumns = [
   "keys.enabled",
   "keys.expires_at_ms",
   "counters.remaining",
+  "counters.refill_interval",
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",
@@ -69,6 +71,7 @@ export type KeyRow = readonly [
   enabled: number,
   expiresAtMs: number | null,
   remaining: number | null,
+  refillInterval: string | null,
   ratelimitAsync: number | null,
   ratelimitLimit: number | null,
   ratelimitDurationMs: number | null,
@@ -83,7 +86,8 @@ export type KeyRow = readonly [
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
 export function toKey(row: KeyRow): Key {
   const [id, apiId, ownerId, name, meta, enabled, expiresAtMs, remaining, ...others] = row;
-  const [local, limit, durationMs, costMax, ratelimits, permissions, ipAllow, hasRecord, secretExpires] = others;
+  const [interval, local, limit, durationMs, costMax, ratelimits, permissions, ipAllow, hasRecord, secretExpires] =
+    others;
   const rateLimits = readRateLimits(ratelimits);
   return {
     id,
@@ -99,9 +103,15 @@ export function toKey(row: KeyRow): Key {
     costMax: readCostMax(costMax),
     permissions: readTexts(permissions),
     ipRanges: readRanges(ipAllow),
-    counter: remaining === null ? undefined : { remaining },
+    counter: balanceOf(remaining, interval),
     secretExpiresAtMs: secretExpires ?? undefined,
   };
+}
+
+/** A counter as it was when its key or owner was looked up. */
+export function balanceOf(remaining: number | null, interval: string | null): LastKnownBalance | undefined {
+  if (remaining === null) return undefined;
+  return { remaining, refillInterval: (interval as RefillInterval | null) ?? undefined };
 }
 
 export function readMeta(text: string): JsonObject {

@@ -2,7 +2,7 @@ import { type Kysely, type RawBuilder, sql } from "kysely";
 import { limitsOfOwner } from "../../domain/limits.ts";
 import type { Owner } from "../../domain/owner.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
-import { readRateLimits, readTexts } from "./find-keys.ts";
+import { balanceOf, readRateLimits, readTexts } from "./find-keys.ts";
 import type { Schema } from "./schema.ts";
 
 /** In SQL: the subject of an owner's counter, by its row. */
@@ -20,25 +20,27 @@ export function selectOwners(db: Kysely<Schema>, counter = ownerCounter()) {
   return db
     .selectFrom("owners")
     .leftJoin("counters", (join) => join.on("counters.subject", "=", counter))
-    .select(["owners.id", "owners.enabled", "counters.remaining", "owners.api_ids", "owners.ratelimits"]);
+    .select(["owners.id", "owners.enabled", "counters.remaining", "counters.refill_interval"])
+    .select(["owners.api_ids", "owners.ratelimits"]);
 }
 
 export type OwnerRow = readonly [
   id: string,
   enabled: number,
   remaining: number | null,
+  refillInterval: string | null,
   apiIds: string | null,
   ratelimits: string | null,
 ];
 
 /** Throws `Unavailable`, for this owner only, if the row cannot be read. */
-export function toOwner([id, enabled, remaining, apiIds, ratelimits]: OwnerRow): Owner {
+export function toOwner([id, enabled, remaining, interval, apiIds, ratelimits]: OwnerRow): Owner {
   const rateLimits = readRateLimits(ratelimits);
   return {
     id,
     enabled: enabled === 1,
     apiIds: readTexts(apiIds),
     limits: rateLimits && limitsOfOwner(id, rateLimits),
-    counter: remaining === null ? undefined : { remaining },
+    counter: balanceOf(remaining, interval),
   };
 }

@@ -23,7 +23,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => {
   /** Over Connect the error is the framework's, and has no body of ours. */
   const refusedAs = (code: string) =>
-    name === "connect" ? undefined : { error: { code, message: expect.any(String) } };
+    name === "connect" ? undefined : { error: expect.objectContaining({ code, message: expect.any(String) }) };
 
   it("lets a valid key pass, in either header, and knows whose it is", async () => {
     const { client, create } = await setUp();
@@ -56,8 +56,8 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
       ["EXPIRED", bearer(expired), 401, { "www-authenticate": 'Bearer error="invalid_token"' }],
       ["FORBIDDEN", bearer(await create({ apiId: "maps" })), 403, { "www-authenticate": null }],
       ["USAGE_EXCEEDED", bearer(await create({ remaining: 0 })), 429, { "retry-after": null, ratelimit: null }],
-      ["RATE_LIMITED", bearer(limited), 429, { "ratelimit-policy": '"minute";q=3' }],
-      ["RATE_LIMITED", bearer(strict), 429, { "ratelimit-policy": '"default";q=1' }],
+      ["RATE_LIMITED", bearer(limited), 429, { "ratelimit-policy": '"minute";q=3;w=60' }],
+      ["RATE_LIMITED", bearer(strict), 429, { "ratelimit-policy": '"default";q=1;w=10' }],
     ];
     for (const [code, headers, status, expected] of cases) {
       const answer = await ask(headers);
@@ -94,7 +94,39 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
     const ask = await start(client, {});
     const key = await create({ ratelimits: [{ name: "day", limit: 100, duration: 60_000 }] });
     expect((await ask(bearer(key))).status).toBe(200);
-    expect((await ask(bearer(key))).headers.get("ratelimit-policy")).toBe('"day";q=1');
+    expect((await ask(bearer(key))).headers.get("ratelimit-policy")).toBe('"day";q=1;w=86400');
+  });
+
+  it("says how the limits stand, also of a request that passes, and when a counter is refilled", async () => {
+    const { client, create } = await setUp();
+    const ask = await start(client, {});
+    const ratelimits = [{ name: "hour", limit: 9, duration: 3_600_000 }];
+    const { status, headers } = await ask(
+      bearer(await create({ ratelimit: { limit: 5, duration: 60_000 }, ratelimits })),
+    );
+    expect([status, headers.get("ratelimit-policy")]).toEqual([200, '"default";q=5;w=60, "hour";q=9;w=3600']);
+    expect(headers.get("ratelimit")).toMatch(/^"default";r=4;t=\d+, "hour";r=8;t=\d+$/);
+    const unlimited = await ask(bearer(await create({ remaining: 1 })));
+    expect([unlimited.status, unlimited.headers.get("ratelimit")]).toEqual([200, null]);
+    const used = await ask(bearer(await create({ remaining: 0, refill: { interval: "daily", amount: 1 } })));
+    const seconds = Number(used.headers.get("retry-after"));
+    expect([used.status, seconds > 0, seconds <= 86_400]).toEqual([429, true, true]);
+  });
+
+  it("gives the request id of a refusal to the caller, and of a verified key to the route", async () => {
+    const { client, create } = await setUp();
+    const ids: (string | undefined)[] = [];
+    const verifyKey: typeof client.keys.verifyKey = async (...asked) => {
+      const answer = await client.keys.verifyKey(...asked);
+      ids.push(answer.requestId);
+      return answer;
+    };
+    const ask = await start({ keys: { verifyKey } }, {});
+    const { headers, body } = await ask(bearer(await create({ remaining: 0 })));
+    expect(ids).toEqual([expect.stringMatching(/^req_/)]);
+    expect(headers.get("x-request-id")).toBe(ids[0]);
+    if (name !== "connect") expect(body).toMatchObject({ error: { requestId: ids[0] } });
+    expect((await ask()).headers.get("x-request-id")).toBeNull();
   });
 
   it("answers 503 when nobody can decide, says so in the log, and passes nothing of it on", async () => {

@@ -623,6 +623,13 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
    * @generated from field: bool has_owner_record = 15;
    */
   hasOwnerRecord: boolean;
+
+  /**
+   * How often its counter is refilled: `daily` or `monthly`. Absent: never.
+   *
+   * @generated from field: optional string refill_interval = 16;
+   */
+  refillInterval?: string | undefined;
 };
 
 /**
@@ -732,6 +739,13 @@ export declare type Owner = Message<"latchkey.core.v1.Owner"> & {
    * @generated from field: optional double remaining = 6;
    */
   remaining?: number | undefined;
+
+  /**
+   * How often that is refilled: `daily` or `monthly`. Absent: never.
+   *
+   * @generated from field: optional string refill_interval = 7;
+   */
+  refillInterval?: string | undefined;
 };
 
 /**
