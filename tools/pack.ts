@@ -1,6 +1,6 @@
 // `npm run pack`: both packages as they are published, into the folder `packed` or the one that is named.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { buildProgram } from "./build.ts";
@@ -24,23 +24,38 @@ export interface PackedBuild extends Packed {
 }
 
 export async function pack(destination: string): Promise<{ latchkey: PackedBuild; client: PackedBuild }> {
+  return { latchkey: await packProgram(destination), client: await packMade(destination, buildClient) };
+}
+
+/** Builds `dist` again, and packs it. */
+export function packProgram(destination: string): Promise<PackedBuild> {
+  return packMade(destination, async (folder) => {
+    const bundled = await buildProgram(join(root, "dist"));
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
+    const shipped = manifest.files.filter((name) => !name.startsWith("!")).map((name) => name.split("/")[0] as string);
+    for (const name of ["README.md", "LICENSE", ...shipped])
+      cpSync(join(root, name), join(folder, name), { recursive: true });
+    // In a clone the command is a launcher, which the package does without.
+    const packed = { ...manifest, bin: { latchkey: "dist/latchkey.js" } };
+    writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, undefined, 2)}\n`);
+    return bundled;
+  });
+}
+
+async function packMade(destination: string, make: (folder: string) => Promise<string[]>): Promise<PackedBuild> {
   mkdirSync(destination, { recursive: true });
-  const folder = mkdtempSync(join(tmpdir(), "latchkey-client-"));
+  const folder = mkdtempSync(join(tmpdir(), "latchkey-package-"));
   try {
-    const program = await buildProgram(join(root, "dist"));
-    const client = await buildClient(folder);
-    return {
-      latchkey: { ...packFolder(root, destination, ["--ignore-scripts"]), bundled: program },
-      client: { ...packFolder(folder, destination), bundled: client },
-    };
+    const bundled = await make(folder);
+    return { ...packFolder(folder, destination), bundled };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** Packs the package in the folder. What it has to make before, its `prepack` makes, unless `options` say otherwise. */
-export function packFolder(folder: string, destination: string, options: readonly string[] = []): Packed {
-  const output = execFileSync("npm", ["pack", "--json", "--pack-destination", destination, ...options], {
+/** Packs the package in the folder as it is. */
+export function packFolder(folder: string, destination: string): Packed {
+  const output = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", destination], {
     cwd: folder,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],

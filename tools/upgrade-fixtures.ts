@@ -10,7 +10,7 @@ import { postgresBinaries } from "../test/support/postgres-binaries.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { testRootKey } from "../test/support/test-root-key.ts";
 import { makeKeptData } from "../test/upgrade/kept-data.ts";
-import { packFolder } from "./pack.ts";
+import { packProgram } from "./pack.ts";
 import { readManifest } from "./release-problems.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -29,7 +29,7 @@ try {
   mkdirSync(target, { recursive: true });
   // Processes of tests keep compiled code in its folder.
   atEnd(await buildArtefact());
-  const program = keepArtefact();
+  const program = await keepArtefact();
   await keepEmbedded(program);
   await keepPostgres(program);
 } finally {
@@ -39,8 +39,8 @@ for (const name of readdirSync(target))
   console.log(`${join(target, name)}: ${statSync(join(target, name)).size} bytes`);
 
 /** The package without what does not run: documents and source maps, which are four fifths of it. Returns its program. */
-function keepArtefact(): string {
-  const { tarball } = packFolder(root, folder);
+async function keepArtefact(): Promise<string> {
+  const { tarball } = await packProgram(folder);
   execFileSync("tar", ["-xzf", tarball, "-C", folder]);
   const [dist, manifest] = ["package/dist", "package/package.json"];
   const kept = readdirSync(join(folder, dist)).filter((name) => !name.endsWith(".map"));

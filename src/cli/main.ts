@@ -16,10 +16,10 @@ export async function main(args: readonly string[]): Promise<void> {
   const program = programCommands[command];
   if (isHelp) return console.log(await (program === undefined ? usage() : helpOf(program)));
   if (command === "version") return console.log(packageVersion());
+  const problem = foreignFlag(program, flags) ?? program?.check(operands);
+  if (problem !== undefined) return exitWithUsage(problem, command);
   if (command === "help") return console.log(await usage());
   if (program === undefined) return exitWithUsage(`flags follow the command: latchkey ${command} …`);
-  const problem = foreignFlag(program, flags) ?? program.check(operands);
-  if (problem !== undefined) return exitWithUsage(problem, command);
   await program.run(operands, flags);
 }
 
@@ -52,7 +52,7 @@ async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
     };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     const { help, version, ...flags } = values as ProgramFlags;
-    const [command = help ? "help" : "serve", ...operands] = positionals;
+    const [command = "help", ...operands] = positionals;
     return { command: version ? "version" : command, operands, flags, isHelp: help === true };
   } catch (error) {
     return exitWithUsage(describeParseError(error as NodeJS.ErrnoException), args[0]);
@@ -68,11 +68,11 @@ function describeParseError({ code, message }: NodeJS.ErrnoException): string {
 }
 
 /** Says of a flag that it is another command's. */
-function foreignFlag(program: ProgramCommand, flags: ProgramFlags): string | undefined {
-  const foreign = Object.keys(flags).find((name) => !Object.hasOwn(program.flags ?? {}, name));
+function foreignFlag(program: ProgramCommand | undefined, flags: ProgramFlags): string | undefined {
+  const foreign = Object.keys(flags).find((name) => !Object.hasOwn(program?.flags ?? {}, name));
   if (foreign === undefined) return undefined;
   const owners = Object.entries(programCommands).filter(([, command]) => Object.hasOwn(command.flags ?? {}, foreign));
-  return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}`;
+  return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}: it follows the command`;
 }
 
 /** The help of one command. */

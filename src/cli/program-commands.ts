@@ -21,7 +21,7 @@ export interface ProgramCommand {
 export const programCommands: Readonly<Record<string, ProgramCommand>> = {
   serve: {
     usage: [
-      ["[serve]", "serve until SIGTERM or SIGINT; settings come from the environment"],
+      ["serve", "serve until SIGTERM or SIGINT; settings come from the environment"],
       ["--role ROLE", "all (default), edge or coordinator; the same as LATCHKEY_ROLE"],
     ],
     flags: { role: { type: "string" } },

@@ -42,9 +42,18 @@ describe("commands that call no service", () => {
   it.each(["serve", "backup", "restore", "copy", "migrate", "doctor"])("have a help of their own: %s", async (name) => {
     const { code, stdout, stderr } = await runLatchkey([name, "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toMatch(name === "serve" ? /^Usage: latchkey \[serve\]/ : RegExp(`^Usage: latchkey ${name}`));
+    expect(stdout).toMatch(RegExp(`^Usage: latchkey ${name}`));
     expect(stdout).not.toContain("latchkey keys");
     expect(await runLatchkey(["help", name])).toEqual({ code, stdout, stderr });
+  });
+
+  it("are listed where none is named: a service is served only by serve", async () => {
+    const help = await runLatchkey(["--help"]);
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: latchkey serve /), stderr: "" });
+    expect(await runLatchkey([])).toEqual(help);
+    const { code, stdout, stderr } = await runLatchkey(["--role", "edge"]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/^--role is for serve and doctor: it follows the command\n/);
   });
 
   it("say where settings come from to whoever gives them as flags, in two lines", async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type PackedFile, packFolder } from "../../tools/pack.ts";
+import { type PackedFile, packProgram } from "../../tools/pack.ts";
 import { installPackage, olderNode, userEnvironment } from "../support/installed-package.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readText, root } from "../support/repository.ts";
@@ -22,7 +22,7 @@ describe("the package", () => {
   beforeAll(async () => {
     mkdirSync(join(root, "dist"), { recursive: true });
     writeFileSync(join(root, "dist/left-over.js"), "");
-    const packed = packFolder(root, folder);
+    const packed = await packProgram(folder);
     files = packed.files;
     await installPackage(packed.tarball, project);
   }, 60_000);
