@@ -399,6 +399,8 @@ export interface RatelimitState {
   remaining: number;
   /** When the window ends, Unix time in milliseconds. */
   reset: number;
+  /** Length of the window in milliseconds. */
+  duration: number;
 }
 
 /** Which check of a verification has failed: the first one, in the order of `check`. */
@@ -413,6 +415,8 @@ export interface RefusalReason {
   missing?: string;
   /** The same in words, for people. The words may change. */
   message: string;
+  /** Of `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled. */
+  nextRefillAt?: number;
 }
 
 /** The state of the window of a limit with a name. */
@@ -425,6 +429,8 @@ export interface NamedRatelimitState {
   remaining: number;
   /** When the window ends, Unix time in milliseconds. */
   reset: number;
+  /** Length of the window in milliseconds. */
+  duration: number;
 }
 
 /** What all keys of an owner share. */
