@@ -11,11 +11,11 @@ import { testRootKey } from "../support/test-root-key.ts";
 
 const exec = promisify(execFile);
 
-/** What a clone has after `npm ci`. */
+/** What a clone has after `npm ci`. npx links it and has it run `prepare` the first time. */
 function makeClone(): string {
   const clone = tempFolder();
   for (const name of ["bin", "package.json"]) cpSync(join(root, name), join(clone, name), { recursive: true });
-  for (const name of ["src", "gen", "node_modules"]) symlinkSync(join(root, name), join(clone, name));
+  for (const name of ["src", "gen", "proto", "tools", "node_modules"]) symlinkSync(join(root, name), join(clone, name));
   return clone;
 }
 
