@@ -89,10 +89,11 @@ export class JsonReader {
     return undefined;
   }
 
-  /** A list of so many messages. An empty one is for the strict decoder. */
+  /** A list of so many messages. */
   readList<Message>(read: (json: JsonReader) => Message | undefined, min: number, max: number): Message[] | undefined {
     if (!this.takeAfterSpace("[")) return undefined;
     const items: Message[] = [];
+    if (min === 0 && this.takeAfterSpace("]")) return items;
     do {
       const item = read(this);
       if (item === undefined || items.length === max) return undefined;

@@ -46,8 +46,9 @@ function toViolation({ field, ruleId, message }: RuleViolation): Violation {
 /** On the wire, a field that is empty or 0 looks like one that was left out. */
 function requiredMessage(path: Path): string {
   const field = path.at(-1);
-  if (field?.kind !== "field" || field.fieldKind !== "scalar") return "is required";
-  return field.scalar === ScalarType.STRING ? "is required and must not be empty" : "is required and must not be 0";
+  if (field?.kind !== "field" || field.fieldKind === "message") return "is required";
+  const isNumber = field.fieldKind === "scalar" && field.scalar !== ScalarType.STRING;
+  return isNumber ? "is required and must not be 0" : "is required and must not be empty";
 }
 
 function jsonPath(path: Path): string {

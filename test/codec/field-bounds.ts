@@ -30,7 +30,7 @@ function readBounds(field: DescField): FieldBounds {
     case "repeated":
       return {
         required: required || type.value.minItems > 0n,
-        min: Math.max(1, Number(type.value.minItems)),
+        min: Math.max(required ? 1 : 0, Number(type.value.minItems)),
         max: Number(type.value.maxItems),
       };
     case "int32":

@@ -44,7 +44,6 @@ describe.each(oneEngine)("limits with names and bounds on costs on $name", (engi
     const { events } = await audit.listEvents({ targetId: keyId });
     expect(events.map(({ fields }) => fields)).toEqual([["costMax"], ["ratelimits"], []]);
     await expect(keys.updateKey({ keyId, ratelimits: [] })).rejects.toMatchObject({ status: 400 });
-    await expect(keys.createKey({ apiId: "api", ratelimits: [] })).rejects.toMatchObject({ status: 400 });
     const twice = [ratelimits[0], ratelimits[0]] as typeof ratelimits;
     await expect(keys.createKey({ apiId: "api", ratelimits: twice })).rejects.toMatchObject({
       status: 400,

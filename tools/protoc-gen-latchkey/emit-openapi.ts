@@ -200,10 +200,13 @@ function readOnlyProperties(fields: readonly Field[], readAs: readonly string[],
   return Object.fromEntries(more.map((field) => [field.name, { ...propertyOf(field), readOnly: true }]));
 }
 
-/** In an update, `null` removes a field that can be absent. An empty list would not say whether it is removed. */
+/**
+ * In an update, `null` removes a field that can be absent; elsewhere it is taken for a list whose absence means all. In both an
+ * empty list is refused, and generated clients leave out a list that can be null.
+ */
 function nullable(field: Field): JsonObject {
   const property = propertyOf(field);
-  if (field.change !== "set or remove") return property;
+  if (field.change !== "set or remove" && !field.absentMeansAll) return property;
   const { $ref, type, enum: values, ...others } = property;
   if ($ref !== undefined) return { anyOf: [{ $ref }, { type: "null" }], ...others };
   const orNull: JsonObject = {

@@ -15,6 +15,8 @@ export interface Field {
   readonly defaultBool?: boolean | undefined;
   /** Of a list in an update: the field by which its items are recognised among those that are stored. */
   readonly itemsBy?: string | undefined;
+  /** Of a list that is no change: absent means all, so `[]` is refused, and `null` means absent. */
+  readonly absentMeansAll?: boolean;
   /** Marked `debug_redact`: never a query parameter. */
   readonly secret: boolean;
   readonly type: FieldType;
@@ -63,6 +65,8 @@ export interface Options {
   defaultBool(field: DescField): boolean | undefined;
   /** Of a list: the field by which its items are recognised. */
   itemsBy(field: DescField): string | undefined;
+  /** Of a list: whether absent means all. */
+  absentMeansAll(field: DescField): boolean;
   readAs(message: DescMessage): readonly string[];
 }
 
@@ -90,6 +94,7 @@ export function readField(
     change,
     defaultBool: options.defaultBool(field),
     itemsBy: options.itemsBy(field),
+    absentMeansAll: options.absentMeansAll(field),
     secret: isSecret(field),
     ...(field.fieldKind === "list" ? readList(field, role, rules, options) : readSingle(field, role, rules, options)),
   };

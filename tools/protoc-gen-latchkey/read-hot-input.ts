@@ -130,16 +130,15 @@ function readCompound(field: DescField, { required, others, registry, around }: 
     rulesOfKind(field, others, "", []);
     return { ...names, required, type: { kind: "message", message } };
   }
-  const absentNeeds = registry.getExtension("latchkey.v1.absent_needs");
-  if (absentNeeds && hasOption(field, absentNeeds)) throw refuse(field, "a hot request has no option (absent_needs)");
+  // In these lists an empty one is not simply an absent one.
+  for (const name of ["absent_needs", "absent_means_all"]) {
+    const option = registry.getExtension(`latchkey.v1.${name}`);
+    if (option && hasOption(field, option)) throw refuse(field, `a hot request has no option (${name})`);
+  }
   const { minItems = 0, maxItems } = rulesOfKind(field, others, "repeated", ["minItems", "maxItems"]);
   if (maxItems === undefined) throw refuse(field, "a list of a hot request has a rule max_items");
-  const min = Math.max(1, Number(minItems));
-  return {
-    ...names,
-    required: required || Number(minItems) > 0,
-    type: { kind: "list", message, min, max: Number(maxItems) },
-  };
+  const min = Math.max(required ? 1 : 0, Number(minItems));
+  return { ...names, required: min > 0, type: { kind: "list", message, min, max: Number(maxItems) } };
 }
 
 /** The rules about values of this kind. Throws for every rule that is not among `known`. */

@@ -114,6 +114,14 @@ export declare const default_bool: GenExtension<FieldOptions, boolean>;
 export declare const items_by: GenExtension<FieldOptions, string>;
 
 /**
+ * Of a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
+ * which could be meant as the opposite, and takes `null` for absent. Elsewhere `[]` is absent, and `null` is refused.
+ *
+ * @generated from extension: bool absent_means_all = 50610;
+ */
+export declare const absent_means_all: GenExtension<FieldOptions, boolean>;
+
+/**
  * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
  * and ignored, so that what was read can be sent back.
  *

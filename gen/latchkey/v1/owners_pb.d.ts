@@ -43,7 +43,7 @@ export declare type CreateOwnerRequest = Message<"latchkey.v1.CreateOwnerRequest
   /**
    * The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if
    * the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In
-   * JSON an empty list is refused, in binary it looks like an absent one.
+   * JSON an empty list is refused, and `null` means the default; in binary an empty list looks like an absent one.
    *
    * @generated from field: repeated string api_ids = 4;
    */

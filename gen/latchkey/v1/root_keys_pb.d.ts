@@ -33,8 +33,8 @@ export declare type CreateRootKeyRequest = Message<"latchkey.v1.CreateRootKeyReq
 
   /**
    * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it.
-   * Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so `all_apis`
-   * has to be sent there.)
+   * Default: all APIs, also by `null` in JSON. An empty list is refused: it never means all. (In binary it looks like an
+   * absent one, so `all_apis` has to be sent there.)
    *
    * @generated from field: repeated string api_ids = 3;
    */

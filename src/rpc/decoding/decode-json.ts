@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { read_as } from "../../../gen/latchkey/v1/options_pb.js";
+import { absent_means_all, read_as } from "../../../gen/latchkey/v1/options_pb.js";
 import { editDistance } from "../../domain/edit-distance.ts";
 import { joinPath, Violations } from "../invalid-request.ts";
 import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
@@ -71,10 +71,10 @@ type Reader = (value: JsonValue, path: string, violations: Violations) => unknow
 
 interface FieldReader {
   readonly localName: string;
-  readonly onNull: "refuse" | "cannot be removed" | "remove";
-  /** What it is when it is removed. Undefined: absent. */
+  readonly onNull: "refuse" | "cannot be removed" | "absent";
+  /** In an update, what it is when it is removed. Undefined: absent. */
   readonly removedValue?: boolean | undefined;
-  /** Why an empty list is refused; undefined: it is a value like any other. */
+  /** Why an empty list is refused; undefined: it is an absent one, and in an update a value like any other. */
   readonly onEmpty: string | undefined;
   readonly read: Reader;
 }
@@ -120,8 +120,9 @@ function readOnlyNames(desc: DescMessage): ReadonlySet<string> {
 }
 
 /**
- * `JSON.stringify` writes NaN as null: taken for "absent", `remaining: null` would issue a key without a limit. Only in
- * a request that changes something null has a meaning: "remove".
+ * `JSON.stringify` writes NaN as null: taken for "absent", `remaining: null` would issue a key without a limit. In a request
+ * that changes something null means "remove". Elsewhere it is taken for a list only, and only where `[]` is refused: generated
+ * clients have to send one of the two for a list that is not used.
  */
 const NULL_REFUSED = "must not be null; send a value or leave the field out";
 
@@ -144,14 +145,18 @@ function readFields(
   return init;
 }
 
-/** A field that is removed stays absent, or becomes what absent means: `completeFromJson` names it in the mask. */
+/** In an update the field stays absent too, or becomes what absent means: `completeFromJson` names it in the mask. */
 function readNull({ onNull, removedValue }: FieldReader, path: string, violations: Violations): unknown {
-  if (onNull === "remove") return removedValue;
+  if (onNull === "absent") return removedValue;
   return violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
 }
 
-/** In a message an empty list looks like one that is removed, or absent: then it could mean the opposite of what was sent. */
-const EMPTY_REFUSED = { remove: "must not be empty; null removes it", refuse: "must not be empty; leave it out" };
+/** In a message an empty list looks like an absent one. Where that means "all" or "remove", it is refused. */
+function refusalOfEmpty(field: DescField, change: ChangeField | undefined): string | undefined {
+  if (field.fieldKind !== "list") return undefined;
+  if (change?.canRemove) return "must not be empty; null removes it";
+  return getOption(field, absent_means_all) ? "must not be empty; leave it out" : undefined;
+}
 
 function isEmptyList(value: JsonValue): boolean {
   return Array.isArray(value) && value.length === 0;
@@ -186,15 +191,13 @@ function foldName(name: string): string {
 function fieldReader(field: DescField, change: ChangeField | undefined): FieldReader {
   if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
   const readOne = change === undefined ? singleReader(field) : changeReader(field, change);
-  const onNull = change === undefined ? "refuse" : change.canRemove ? "remove" : "cannot be removed";
-  const isList = field.fieldKind === "list";
-  const onEmpty = isList && onNull !== "cannot be removed" ? EMPTY_REFUSED[onNull] : undefined;
+  const canBeNull = change === undefined ? getOption(field, absent_means_all) : change.canRemove;
   return {
     localName: field.localName,
-    onNull,
+    onNull: canBeNull ? "absent" : change === undefined ? "refuse" : "cannot be removed",
     removedValue: change?.removedValue,
-    onEmpty,
-    read: isList ? listReader(readOne, sizesOf(field)) : readOne,
+    onEmpty: refusalOfEmpty(field, change),
+    read: field.fieldKind === "list" ? listReader(readOne, sizesOf(field)) : readOne,
   };
 }
 

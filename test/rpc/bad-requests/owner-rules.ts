@@ -31,7 +31,8 @@ function fieldsFor(call: CallName, { remaining, ...fields }: JsonObject): JsonOb
 export const ownerRules: BadRequest[] = [
   ...(["createOwner", "updateOwner"] satisfies CallName[]).flatMap((call) => [
     ...badOwners.map(([name, field, fields]) => broken(name, call, field, fieldsFor(call, fields))),
-    ...["apiIds", "ratelimits"].map((field) =>
+    // In a creation, an empty list is an absent one, unless that means all.
+    ...(call === "createOwner" ? ["apiIds"] : ["apiIds", "ratelimits"]).map((field) =>
       badJson(`no ${field} in the list`, call, field, JSON.stringify({ ...goodBodyOf(call), [field]: [] }), {
         says: "must not be empty",
       }),

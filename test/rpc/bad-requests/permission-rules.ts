@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type BadRequest, broken, textCanary } from "./bad-request.ts";
+import { type BadRequest, badJson, broken, textCanary } from "./bad-request.ts";
 import { long } from "./rules.ts";
 
 /* Permissions, addresses and limits that break a rule. */
@@ -53,6 +53,8 @@ const badQueries: [name: string, query: string, says: string][] = [
   ["of 1001 characters", `${textCanary}${" ".repeat(1001 - textCanary.length)}`, ""],
 ];
 
+const notEmpty = "must not be empty";
+
 const digest = "0".repeat(64);
 
 export const permissionRules: BadRequest[] = [
@@ -61,6 +63,18 @@ export const permissionRules: BadRequest[] = [
     broken(name, "updateKey", field, { keyId: textCanary, ...fields }),
     broken(name, "importKeys", `keys[0].${field}`, { apiId: textCanary, keys: [{ digest, ...fields }] }),
   ]),
+  // In a creation the other lists are absent where they are empty.
+  badJson("no ipAllow in the list", "createKey", "ipAllow", '{"apiId":"cnry","ipAllow":[]}', { says: notEmpty }),
+  badJson(
+    "no ipAllow in the list",
+    "importKeys",
+    "keys[0].ipAllow",
+    JSON.stringify({ apiId: textCanary, keys: [{ digest, ipAllow: [] }] }),
+    { says: notEmpty },
+  ),
+  ...["permissions", "ipAllow", "ratelimits"].map((field) =>
+    badJson(`no ${field} in the list`, "updateKey", field, `{"keyId":"cnry","${field}":[]}`, { says: notEmpty }),
+  ),
   // In an update, 0 in binary is a limit that stays as it is.
   broken("a limit of 0 with a name", "createKey", "ratelimits[0].limit", {
     apiId: textCanary,

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { Change, change, items_by } from "../../../gen/latchkey/v1/options_pb.js";
+import { absent_means_all, Change, change, items_by } from "../../../gen/latchkey/v1/options_pb.js";
 import { type CallName, calls, inputOf, keyIdCalls, type Protocol } from "../protocols.ts";
 import { type BadRequest, badJson, jsonProtocols } from "./bad-request.ts";
 
@@ -196,8 +196,8 @@ const wrongNames: WrongName[] = [
 ];
 
 /** What JSON.stringify makes of NaN. Once it was taken for "absent", and issued keys without a limit. */
-function nullOf({ call, path, allowed }: SentField): readonly BadRequest[] {
-  if (allowed === Change.SET_OR_REMOVE) return [];
+function nullOf({ call, field, path, allowed }: SentField): readonly BadRequest[] {
+  if (allowed === Change.SET_OR_REMOVE || getOption(field, absent_means_all)) return [];
   const says = allowed === Change.SET ? `${path}: cannot be removed` : `${path}: must not be null`;
   const body = `${bodyWith(path, "null").slice(0, -1)},"cnry":7391}`;
   return [badJson(`${path} is null`, call, path, body, { says })];

@@ -10,7 +10,7 @@ import {
   HealthListResponseSchema,
 } from "../../../gen/health/v1/health_pb.js";
 import { ErrorDetailSchema } from "../../../gen/latchkey/v1/errors_pb.js";
-import { CreateKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import { CreateKeyRequestSchema, VerifyKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
 import type { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 import { CANARY, expectWithinDeadline, KEY, refusalOf, told } from "./refusal.ts";
@@ -58,13 +58,19 @@ describe("decodeJson accepts", () => {
     );
   });
 
-  it("what protobuf prints, with and without defaults, but for empty lists", () => {
+  it("an empty list, and null for one whose absence means all, as absent", () => {
+    const body = { apiId: "a", permissions: [], ratelimits: [], ipAllow: null };
+    expect(decode(CreateKeyRequestSchema, body)).toStrictEqual(create(CreateKeyRequestSchema, { apiId: "a" }));
+    const verification = { key: "k", ratelimits: [] };
+    expect(decode(VerifyKeyRequestSchema, verification)).toStrictEqual(create(VerifyKeyRequestSchema, verification));
+  });
+
+  it("what protobuf prints, with and without defaults, but for an empty list whose absence means all", () => {
     fc.assert(
       fc.property(createKeyRequest, fc.boolean(), (init, alwaysEmitImplicit) => {
         const message = create(CreateKeyRequestSchema, init);
         const text = toJsonString(CreateKeyRequestSchema, message, { alwaysEmitImplicit });
-        // An empty list is refused: it could be meant as the opposite of an absent one.
-        const sent = text.replace(/,"(permissions|ipAllow|ratelimits)":\[\](?=[,}])/g, "");
+        const sent = text.replace(/,"ipAllow":\[\](?=[,}])/g, "");
         expect(decodeJson(CreateKeyRequestSchema, Buffer.from(sent))).toStrictEqual(message);
       }),
     );
@@ -145,7 +151,8 @@ describe("decodeJson refuses", () => {
     expect(`${error.message}${JSON.stringify(error.violations)}`).not.toMatch(SENT);
   });
 
-  it.each(CreateKeyRequestSchema.fields.map(({ jsonName }) => jsonName))("null for %s", (name) => {
+  const others = CreateKeyRequestSchema.fields.map(({ jsonName }) => jsonName).filter((name) => name !== "ipAllow");
+  it.each(others)("null for %s", (name) => {
     const error = refuse(CreateKeyRequestSchema, JSON.stringify({ [name]: null }));
     expect(told(error)).toBe(`${name}: must not be null; send a value or leave the field out`);
   });

@@ -66,6 +66,7 @@ function spellings(key: string): Record<string, Buffer> {
     "with a bad address": `{"key":${text},"ip":"10.1.2.3:80"}`,
     "with an empty address": `{"key":${text},"ip":""}`,
     "with two addresses": `{"key":${text},"ip":"10.1.2.3","ip":"10.1.2.3"}`,
+    "with no costs in the list": `{"key":${text},"ratelimits":[]}`,
     "in an array": `[{"key":${text}}]`,
   };
   return Object.fromEntries(Object.entries(bodies).map(([how, body]) => [how, Buffer.from(body)]));
