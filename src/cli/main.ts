@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
+import { version } from "../../gen/version.ts";
 import { type ProgramCommand, programCommands } from "./program-commands.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 
@@ -15,7 +14,7 @@ export async function main(args: readonly string[]): Promise<void> {
   const { command, operands, flags, isHelp } = await parseCommand(args);
   const program = programCommands[command];
   if (isHelp) return console.log(await (program === undefined ? usage() : helpOf(program)));
-  if (command === "version") return console.log(packageVersion());
+  if (command === "version") return console.log(version);
   const problem = foreignFlag(program, flags) ?? program?.check(operands);
   if (problem !== undefined) return exitWithUsage(problem, command);
   if (command === "help") return console.log(await usage());
@@ -51,9 +50,9 @@ async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
       help: { type: "boolean", short: "h" },
     };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    const { help, version, ...flags } = values as ProgramFlags;
+    const { help, version: isVersion, ...flags } = values as ProgramFlags;
     const [command = "help", ...operands] = positionals;
-    return { command: version ? "version" : command, operands, flags, isHelp: help === true };
+    return { command: isVersion ? "version" : command, operands, flags, isHelp: help === true };
   } catch (error) {
     return exitWithUsage(describeParseError(error as NodeJS.ErrnoException), args[0]);
   }
@@ -96,10 +95,4 @@ function exitWithUsage(problem: string, command = ""): never {
   const typed = Object.hasOwn(programCommands, command) ? `latchkey ${command}` : "latchkey";
   console.error(`${problem}\n${typed} --help tells how it is used`);
   process.exit(2);
-}
-
-function packageVersion(): string {
-  // Looked for, because it is one folder further up from the sources than from dist.
-  const file = findPackageJSON(import.meta.url) as string;
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }

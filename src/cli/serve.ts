@@ -1,4 +1,5 @@
 import { closeSync, openSync } from "node:fs";
+import { version } from "../../gen/version.ts";
 import { systemClock } from "../ambient/clock.ts";
 import { createLog, type Log } from "../ambient/log.ts";
 import { createSystemRandom } from "../ambient/random.ts";
@@ -54,7 +55,7 @@ export async function serve(role: string | undefined): Promise<void> {
   if (stopping) return;
   // Printed last: a script that reads it may send a signal immediately.
   process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
-  log.info("serving", { port: server.port, internalPort: server.internalPort });
+  log.info("serving", { version, port: server.port, internalPort: server.internalPort });
   const changed = describeSettings(environment);
   if (Object.keys(changed).length > 0) log.info("settings that differ from their defaults", changed);
 }

@@ -22,6 +22,7 @@ import { createDocsHandler } from "../rpc/docs-page.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
+import { createHomeHandler } from "../rpc/home.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
@@ -133,6 +134,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ...createGateway(methods, runCall),
     ...connectEndpoints,
     ...createProbes(readiness),
+    ["/", createHomeHandler()] as const,
     ["/openapi.json", createOpenApiHandler()] as const,
     ["/docs", createDocsHandler()] as const,
     [authzPath, createAuthzHandler(verifyKey, runCall, deps)] as const,

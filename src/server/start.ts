@@ -1,3 +1,4 @@
+import { version } from "../../gen/version.ts";
 import { measureEventLoopDelay } from "../ambient/event-loop-delay.ts";
 import { createMetrics } from "../ambient/metrics.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
@@ -17,6 +18,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { settings, clock, log, environment } = options;
   const metrics = createMetrics();
   metrics.addProcessMetrics();
+  metrics.gauge("latchkey_build_info", "Always 1; its labels say what runs here.", () => 1, {
+    version,
+    node: process.versions.node,
+    role: settings.role,
+  });
   const waitingRoom = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
   const help = "Calls that wait for a look-up, a permit or a commit.";
   metrics.gauge("latchkey_calls_waiting", help, () => waitingRoom.taken);

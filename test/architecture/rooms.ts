@@ -108,6 +108,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/doctor/",
       "src/sdk/",
       "gen/latchkey/v1/commands.ts",
+      "gen/version.ts",
       "src/store/postgres/pg-error.ts",
       "src/store/sql/migrate.ts",
       "src/store/sqlite/backup.ts",

@@ -44,8 +44,13 @@ describe("the package", () => {
     expect((await exec(command, ["--version"], { env: userEnvironment })).stdout).toBe(`${version}\n`);
 
     const environment = { LATCHKEY_DATA_DIR: join(folder, "data"), LATCHKEY_ROOT_KEY: testRootKey };
-    const { baseUrl } = await startLatchkey({ ...environment, PATH: userEnvironment.PATH }, command);
+    const latchkey = await startLatchkey({ ...environment, PATH: userEnvironment.PATH }, command);
+    const { baseUrl, internalUrl, stderr } = latchkey;
     expect(await (await fetch(`${baseUrl}/openapi.json`)).text()).toBe(readText("gen/openapi.json"));
+    expect(await (await fetch(baseUrl)).json()).toMatchObject({ name: "latchkey", version });
+    expect(stderr()).toMatch(new RegExp(`"version":"${version}",[^\n]*"msg":"serving"`));
+    const metrics = await (await fetch(`${internalUrl}/metrics`)).text();
+    expect(metrics).toContain(`latchkey_build_info{version="${version}",`);
   });
 
   it("says on an older Node which one it needs", async ({ skip }) => {

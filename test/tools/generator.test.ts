@@ -33,6 +33,10 @@ const root = join(import.meta.dirname, "../..");
 const openapi = readJson("gen/openapi.json");
 
 describe("openapi.json", () => {
+  it("has the version of the package", () => {
+    expect(openapi.info).toMatchObject({ version: readJson("package.json").version });
+  });
+
   it("is a valid OpenAPI document whose references resolve", async () => {
     const validator = new Validator();
     expect(await validator.validate(structuredClone(openapi))).toMatchObject({ valid: true });
@@ -106,7 +110,7 @@ describe("protoc-gen-latchkey", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
     const names = "keys_gateway keys_hot services updates client commands";
     const written = names.split(" ").map((name) => `latchkey/v1/${name}.ts`);
-    expect([...files.keys()]).toEqual([...written, "openapi.json", "docs.html"]);
+    expect([...files.keys()]).toEqual([...written, "version.ts", "openapi.json", "docs.html"]);
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
     for (const name of written.filter((each) => /gateway|hot/.test(each))) {
       expect(files.get(name)).toBe(readText(`gen/${name}`));

@@ -6,7 +6,7 @@ import type { Contract, Message, Method, Route, Service } from "./read-contract.
 import type { Field } from "./read-field.ts";
 
 /** Prints one OpenAPI 3.1 document for all services. */
-export function emitOpenapi({ services, messages }: Contract): string {
+export function emitOpenapi({ services, messages }: Contract, version: string): string {
   const paths: Record<string, Record<string, object>> = {};
   for (const service of services) {
     for (const method of service.methods) {
@@ -23,7 +23,7 @@ export function emitOpenapi({ services, messages }: Contract): string {
     openapi: "3.1.0",
     info: {
       title: "Latchkey",
-      version: "v1",
+      version,
       description: "The same methods are served over gRPC, gRPC-Web and Connect.",
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },

@@ -6,7 +6,6 @@ import { type BadRequest, bad, gatewayProtocols, rpcProtocols, textCanary } from
 /* Faults that are found before a body is read: paths, methods, content types, encodings, sizes. */
 
 const nowhere = [
-  "/",
   "/v1",
   "/v1/keys",
   "/v1/keys.createkey",
@@ -21,7 +20,6 @@ const nowhere = [
   "/v1/keys.createKey;cnry=7391",
   "/v1/keys.cnry",
   `/${"cnry".repeat(1000)}`,
-  "/?key=cnry",
   "/metrics",
   "/favicon.ico",
   "/__proto__",
