@@ -3,7 +3,7 @@ import { type Environment, type ReadSettings, readSettings, SettingsError } from
 import { RootKeyRetired } from "../domain/root-key-retired.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
-import { SchemaTooNew } from "../store/sql/migrate.ts";
+import { SchemaTooNew, StoreEmpty } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 
 /** Reads the environment and its overrides. If anything is wrong, prints all problems and ends the process. */
@@ -25,7 +25,7 @@ export function exitWithProblems(title: string, problem: unknown): never {
 }
 
 function describe(problem: unknown): string {
-  const inWords = [DataFolderError, DatabaseRefused, RootKeyRetired, SchemaTooNew];
+  const inWords = [DataFolderError, DatabaseRefused, RootKeyRetired, SchemaTooNew, StoreEmpty];
   if (inWords.some((kind) => problem instanceof kind)) return (problem as Error).message;
   if (problem instanceof Unavailable && !isOfSqlite(problem.cause)) {
     const { code } = (problem.cause ?? {}) as { code?: string };

@@ -4,11 +4,12 @@ interface RoleSettings {
   readonly coordinators: readonly string[] | undefined;
   readonly workers: number | undefined;
   readonly apis: string | undefined;
+  readonly storeMustExist: boolean | undefined;
 }
 
 /** Settings that contradict each other. */
 export function roleProblems(
-  { role, coordinators, workers, apis }: RoleSettings,
+  { role, coordinators, workers, apis, storeMustExist }: RoleSettings,
   { hasDatabase, hasRootKeys }: { readonly hasDatabase: boolean; readonly hasRootKeys: boolean },
 ): string[] {
   const problems: string[] = [];
@@ -29,6 +30,9 @@ export function roleProblems(
   }
   if (role === "edge" && apis === "explicit") {
     problems.push("LATCHKEY_APIS must not be set where the role is edge: set it where its coordinators are");
+  }
+  if (role === "edge" && storeMustExist) {
+    problems.push("LATCHKEY_STORE must not be set where the role is edge: set it where its coordinators are");
   }
   if (role === "coordinator" && (workers ?? 1) > 1) {
     problems.push("LATCHKEY_WORKERS must be 1 where the role is coordinator: it serves no keys");

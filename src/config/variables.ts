@@ -40,6 +40,8 @@ export interface Variables {
   readonly dataDir: string;
   /** Absent: the embedded store. */
   readonly databaseUrl: Secret | undefined;
+  /** Whether a start on an empty store is refused. Otherwise it creates one. */
+  readonly storeMustExist: boolean;
   /** Where `latchkey copy` copies the embedded store to. */
   readonly copyTo: Secret | undefined;
   readonly databaseConnectionsMax: number;
@@ -124,6 +126,11 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
   workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumber(1, 64) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
   databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
+  storeMustExist: {
+    name: "LATCHKEY_STORE",
+    fallback: "create",
+    parse: (text) => oneOf("create", "existing")(text) === "existing",
+  },
   copyTo: { name: "LATCHKEY_COPY_TO", fallback: "", secret: true, parse: databaseUrl },
   databaseConnectionsMax: {
     name: "LATCHKEY_DATABASE_CONNECTIONS_MAX",

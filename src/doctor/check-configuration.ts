@@ -28,6 +28,7 @@ export function checkConfiguration(ownEnvironment: Environment, clock: Clock): P
   const ofCertificates = new Set(certificates.flatMap(tlsProblemsOf));
   const set = Object.keys(describeSettings(environment));
   const { connectionsMax, databaseUrl, databaseConnectionsMax = 1, usageLanes = 1, role } = settings;
+  const { storeMustExist = false } = settings;
   const redis = redisAccessOf(settings);
   const { coordinators = [], internalSecrets = [], internalCa: ca, internalTls } = settings;
 
@@ -36,13 +37,13 @@ export function checkConfiguration(ownEnvironment: Environment, clock: Clock): P
     checkFiles(privateFilesOf(environment, settings, certificates)),
     // A coordinator's public port has probes only.
     role !== "coordinator" && connectionsMax !== undefined && checkOpenFiles({ connectionsMax }),
-    dataDir !== undefined && checkDataFolder(dataDir.path, dataDir.isEmbedded),
+    dataDir !== undefined && checkDataFolder(dataDir.path, dataDir.isEmbedded, storeMustExist),
     dataDir !== undefined && checkDisk(dataDir.path, dataDir.isEmbedded),
     databaseUrl &&
       role !== "edge" &&
       loaded("postgres", async () => {
         const { checkPostgres } = await import("./check-postgres.ts");
-        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes });
+        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes, storeMustExist });
       }),
     redis &&
       loaded("redis", async () => {

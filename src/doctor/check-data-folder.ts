@@ -6,11 +6,11 @@ import { DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts"
 import { type DataFileFacts, inspectDataFile } from "../store/sqlite/inspect-data-file.ts";
 import { quote } from "./check-files.ts";
 import { nearestThatExists } from "./nearest-folder.ts";
-import { reportSchema } from "./report-schema.ts";
+import { reportEmptyStore, reportSchema } from "./report-schema.ts";
 import type { Check, Report } from "./run-checks.ts";
 
 /** The folder can be used, and the file of the embedded store in it, if that is where the data is. */
-export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
+export function checkDataFolder(dataDir: string, isEmbedded: boolean, mustExist: boolean): Check {
   return {
     area: "data folder",
     async run(report) {
@@ -25,7 +25,9 @@ export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
       if (copied !== undefined) report.found("data-folder-copied", copied.problem, copied.fix);
       const file = databaseFileIn(folder);
       try {
-        reportDataFile(file, await inspectDataFile(file, report.signal), report);
+        const facts = await inspectDataFile(file, report.signal);
+        if (mustExist && facts.isEmpty) reportEmptyStore(`the data folder ${folder}`, report);
+        else reportDataFile(file, facts, report);
       } catch (error) {
         if (!(error instanceof DataFolderError)) throw error;
         const fix = "mv the data folder away, then latchkey restore BACKUP (a file that latchkey backup has made).";

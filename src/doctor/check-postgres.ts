@@ -5,10 +5,10 @@ import { reasonOf } from "../server/database-watch.ts";
 import { type DatabaseFacts, inspectDatabase } from "../store/postgres/inspect-database.ts";
 import { DatabaseRefused, isNoRoom, orRefused, sqlStateOf, toStoreError } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
-import { reportSchema } from "./report-schema.ts";
+import { reportEmptyStore, reportSchema } from "./report-schema.ts";
 import type { Check, Report } from "./run-checks.ts";
 
-export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes">;
+export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes" | "storeMustExist">;
 
 /** The database that DATABASE_URL names: whether it can be used, and whether it keeps what it acknowledges. */
 export function checkPostgres(databaseUrl: Secret, settings: PostgresSettings): Check {
@@ -95,7 +95,7 @@ export function reportDatabase(url: string, facts: DatabaseFacts, settings: Post
       "timedatectl on both machines; then chronyc makestep on the wrong one, while nothing is counted.",
     );
   }
-  reportTables(url, facts, report);
+  reportTables(url, facts, settings, report);
 }
 
 function reportCommits(url: string, unsafe: readonly string[], { found }: Report): void {
@@ -126,7 +126,7 @@ function reportPooler(url: string, facts: DatabaseFacts, settings: PostgresSetti
   }
 }
 
-function reportTables(url: string, facts: DatabaseFacts, report: Report): void {
+function reportTables(url: string, facts: DatabaseFacts, settings: PostgresSettings, report: Report): void {
   const { schema, role, applied, forbiddenTables } = facts;
   if (schema === null) {
     const fix = `CREATE SCHEMA AUTHORIZATION ${role}; or ALTER ROLE ${role} SET search_path = public;`;
@@ -140,6 +140,8 @@ function reportTables(url: string, facts: DatabaseFacts, report: Report): void {
   if (forbiddenTables.length > 0) {
     const fix = `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}; as the tables' owner`;
     report.found("postgres-privileges", `${role} may not read or change ${forbiddenTables.join(", ")}`, fix);
+  } else if (settings.storeMustExist && facts.isEmpty && !facts.hasUnfinishedCopy) {
+    reportEmptyStore("the database", report);
   } else if (applied === undefined) {
     report.looked("no tables yet: the first start makes them");
   } else if (facts.hasUnfinishedCopy) {

@@ -18,6 +18,7 @@ export const findingKinds = {
     "Open windows of local limits are not saved over a restart, and no root key can be generated.",
   ],
   "data-folder-copied": ["error", "The start is refused: a second ledger would count the same uses again."],
+  "store-empty": ["error", "The start is refused, so that lost keys are an outage and not invalid."],
   "data-file-missing": [
     "error",
     "There was a data file. A start is refused, so that lost keys are not taken for none.",

@@ -1,4 +1,4 @@
-import { compareMigrations, SchemaTooNew } from "../store/sql/migrate.ts";
+import { compareMigrations, SchemaTooNew, StoreEmpty } from "../store/sql/migrate.ts";
 import type { Migration } from "../store/sql/migrations.ts";
 import type { Report } from "./run-checks.ts";
 
@@ -17,4 +17,11 @@ export function reportSchema(applied: readonly string[], known: readonly Migrati
     const fix = "Install the version of Latchkey that wrote it, or restore a backup of before the upgrade.";
     report.found("schema-too-new", error.message, fix);
   }
+}
+
+/** As a start with LATCHKEY_STORE=existing says it. */
+export function reportEmptyStore(where: string, { found }: Report): void {
+  const fix =
+    "Mount the volume that has the data, correct LATCHKEY_DATA_DIR or DATABASE_URL, or restore a backup. To begin without any keys: LATCHKEY_STORE=create";
+  found("store-empty", new StoreEmpty(where).message, fix);
 }

@@ -5,10 +5,11 @@ import type { BuildIndexOptions } from "../store/postgres/build-index.ts";
 import { openPgEngine } from "../store/postgres/open-postgres-store.ts";
 import { orRefused } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
-import { migrateUp, migrationStatus } from "../store/sql/migrate.ts";
+import { migrateUp, migrationStatus, requireData } from "../store/sql/migrate.ts";
 import { type Migration, migrations } from "../store/sql/migrations.ts";
 import type { SqlEngine } from "../store/sql/sql-engine.ts";
-import { claimDataFolder } from "../store/sqlite/data-folder.ts";
+import { requireDataFile } from "../store/sqlite/clean-stop.ts";
+import { claimDataFolder, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import { openSqliteEngine } from "../store/sqlite/open-sqlite-store.ts";
 
 /* Migrations by hand, on the store that the settings name. They also run by themselves at every start. */
@@ -31,7 +32,7 @@ export function applyMigrations(
 }
 
 async function withEngine<Result>(
-  { databaseUrl, dataDir }: Settings,
+  { databaseUrl, dataDir, storeMustExist }: Settings,
   clock: Clock,
   use: (engine: SqlEngine, known: readonly Migration[]) => Promise<Result>,
   onIndexBuild?: BuildIndexOptions["onIndexBuild"],
@@ -39,6 +40,7 @@ async function withEngine<Result>(
   if (databaseUrl !== undefined) {
     const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1, onIndexBuild });
     try {
+      if (storeMustExist) await requireData(engine, "the database");
       return await use(engine, pgMigrations);
     } catch (error) {
       throw orRefused(error);
@@ -46,12 +48,14 @@ async function withEngine<Result>(
       await engine.close();
     }
   }
+  if (storeMustExist) requireDataFile(databaseFileIn(dataDir));
   const folder = claimDataFolder(dataDir);
   const onDeath = (cause: unknown) => {
     throw cause;
   };
   const engine = await openSqliteEngine({ file: folder.databaseFile, clock, metrics: createMetrics(), onDeath });
   try {
+    if (storeMustExist) await requireData(engine, `the data folder ${dataDir}`);
     return await use(engine, migrations);
   } finally {
     await engine.close();

@@ -2,12 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
 import type { Settings } from "../config/settings.ts";
+import { shownPostgresUrl } from "../domain/postgres-url.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { createDeferredStore } from "../store/deferred-store.ts";
 import type { LedgerWatch } from "../store/ledger-watch.ts";
+import { requireDataFile } from "../store/sqlite/clean-stop.ts";
 import { copiedProblem } from "../store/sqlite/copied-mark.ts";
-import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
+import { claimDataFolder, DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
 import { DatabaseWatch, reasonOf } from "./database-watch.ts";
 
@@ -38,12 +40,16 @@ export function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
 }
 
 async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions): Promise<OpenedStore> {
-  const folder = claimDataFolder(settings.dataDir);
+  const { dataDir, storeMustExist: mustExist } = settings;
+  if (mustExist) requireDataFile(databaseFileIn(dataDir));
+  const folder = claimDataFolder(dataDir);
   try {
-    const copied = copiedProblem(settings.dataDir);
+    const copied = copiedProblem(dataDir);
     if (copied !== undefined) throw new DataFolderError(`${copied.problem}. ${copied.fix}`);
     const { openSqliteStore } = await import("../store/sqlite/open-sqlite-store.ts");
-    const store = await openSqliteStore({ ...ambient, file: folder.databaseFile, onDeath: onFatal });
+    const file = folder.databaseFile;
+    const onCreated = () => ambient.log.warn(createdText, { file });
+    const store = await openSqliteStore({ ...ambient, file, onDeath: onFatal, mustExist, onCreated });
     const close = () => store.close().finally(() => folder.release());
     return { store: { ...store, close }, usable: Promise.resolve() };
   } catch (error) {
@@ -52,12 +58,17 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
   }
 }
 
+/** At level warn: where there was a store before, its keys are gone. */
+const createdText = "the store was empty: a new one was created";
+
 const retryMs = 500;
 
 /** Waits for a database that is not there. Meanwhile the service is alive but not ready. */
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
-  const options = { lanes, usageTimeoutMs, connectionsMax };
+  const { storeMustExist: mustExist } = settings;
+  const onCreated = () => ambient.log.warn(createdText, { database: shownPostgresUrl(url.reveal()) });
+  const options = { lanes, usageTimeoutMs, connectionsMax, mustExist, onCreated };
   const { store, fulfil } = createDeferredStore(lanes);
   const watch = new DatabaseWatch(ambient);
   // An index may be under construction for hours: who waits for it must be able to stop.

@@ -159,3 +159,16 @@ describe("the compose file", () => {
     expect(services.nginx?.ports?.map((published) => published.split(":").at(-1))).toEqual(listens);
   });
 });
+
+it.each([
+  ["deploy/docker/Dockerfile", /^# .*-e (LATCHKEY_STORE=existing)/m],
+  ["deploy/compose/compose.yaml", /^ +# (LATCHKEY_STORE: existing)$/m],
+  ["deploy/kubernetes/latchkey.yaml", /^ +# - \{ name: (LATCHKEY_STORE, value: existing) \}$/m],
+  ["deploy/kubernetes/regions.yaml", /^ +# - \{ name: (LATCHKEY_STORE, value: existing) \}$/m],
+  ["deploy/systemd/latchkey.service", /^# .*(LATCHKEY_STORE=existing)/m],
+])("%s says how to refuse a lost store, and does not refuse the first start", (file, mention) => {
+  const text = readText(file);
+  const [, setting = ""] = mention.exec(text) ?? [];
+  expect(setting).toContain(variables.storeMustExist.name);
+  expect(text.match(/LATCHKEY_STORE/g)).toHaveLength(1);
+});

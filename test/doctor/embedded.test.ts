@@ -90,6 +90,21 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "data-file-missing", fix: /latchkey restore BACKUP/, code: 1 },
   },
   {
+    fault: "no data where there has to be some",
+    plant: () => ({ LATCHKEY_DATA_DIR: join(tempFolder(), "lost"), LATCHKEY_STORE: "existing" }),
+    ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },
+  },
+  {
+    fault: "a data file without rows where there has to be data",
+    async plant() {
+      const LATCHKEY_DATA_DIR = tempFolder();
+      expect(await runLatchkey(["migrate", "up"], { LATCHKEY_DATA_DIR })).toMatchObject({ code: 0 });
+      chmodSync(join(LATCHKEY_DATA_DIR, "latchkey.db"), 0o600);
+      return { LATCHKEY_DATA_DIR, LATCHKEY_STORE: "existing" };
+    },
+    ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },
+  },
+  {
     fault: "data of a newer version",
     async plant() {
       const folder = await usedFolder();

@@ -142,6 +142,16 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "copy-unfinished", fix: /^latchkey copy/, code: 1 },
   },
   {
+    fault: "an empty database where there has to be data",
+    plant: async () => ({ ...(await changedDatabase()), LATCHKEY_STORE: "existing" }),
+    ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },
+  },
+  {
+    fault: "tables without rows where there has to be data",
+    plant: async () => ({ ...(await migratedDatabase()), LATCHKEY_STORE: "existing" }),
+    ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },
+  },
+  {
     fault: "a data folder that cannot be made",
     plant: async () => ({ ...(await changedDatabase()), LATCHKEY_DATA_DIR: "/dev/null/data" }),
     ...{ id: "data-folder-unwritable", fix: "LATCHKEY_DATA_DIR", code: 3 },

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
-import { tableNames } from "../sql/copied-tables.ts";
+import { copiedTables, tableNames } from "../sql/copied-tables.ts";
 import { databaseNowMs } from "./guarded-statement.ts";
 import { PgServers } from "./pg-servers.ts";
 import { checkUrl, clientConfig } from "./pg-session.ts";
@@ -34,6 +34,8 @@ export interface DatabaseFacts {
   /** Names of migrations; undefined in a database that no Latchkey has used yet, or where they may not be read. */
   readonly applied: readonly string[] | undefined;
   readonly hasUnfinishedCopy: boolean;
+  /** Whether there is no data, as `requireData` has it. */
+  readonly isEmpty: boolean;
 }
 
 const statementMs = 3000;
@@ -84,6 +86,11 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
   const readable = new Set(tables.rows.filter(({ is_allowed }) => is_allowed).map(({ name }) => name));
   const read = async (table: string, column: string) =>
     readable.has(table) ? (await client.query(`SELECT ${column} AS value FROM ${table}`)).rows : undefined;
+  const data = copiedTables.filter(({ table }) => readable.has(table));
+  const { isEmpty } = await one(
+    client,
+    `SELECT true ${data.map(({ table }) => `AND NOT EXISTS (SELECT FROM ${table})`).join(" ")} AS "isEmpty"`,
+  );
   return {
     ...(state as unknown as Omit<DatabaseFacts, "pooler"> & { backendPid: number }),
     roundTripMs,
@@ -92,6 +99,7 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
     forbiddenTables: tables.rows.filter(({ is_allowed }) => !is_allowed).map(({ name }) => name),
     applied: (await read("schema_migrations", "name"))?.map(({ value }) => String(value)),
     hasUnfinishedCopy: ((await read("unfinished_copy", "id")) ?? []).length > 0,
+    isEmpty: isEmpty === true,
   };
 }
 

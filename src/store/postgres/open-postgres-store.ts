@@ -6,7 +6,7 @@ import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
-import { migrateUp } from "../sql/migrate.ts";
+import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
 import type { Migration } from "../sql/migrations.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
@@ -41,7 +41,10 @@ interface PgEngineOptions extends Omit<PgPoolOptions, "servers">, Omit<BuildInde
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
-export interface PostgresStoreOptions extends PgEngineOptions, Pick<Ambient, "clock" | "random" | "metrics"> {
+export interface PostgresStoreOptions
+  extends PgEngineOptions,
+    EmptyStoreOptions,
+    Pick<Ambient, "clock" | "random" | "metrics"> {
   /** Of each ledger. */
   readonly lanes: number;
   readonly usageTimeoutMs: number;
@@ -81,7 +84,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await engine.close();
   };
   try {
-    await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
+    if (options.mustExist) await requireData(engine, "the database");
+    const applied = await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
+    if (isNewStore(applied)) options.onCreated?.();
     if ((await findUnfinishedCopy(engine)) !== undefined) throw new DatabaseRefused(unfinishedCopyText);
     // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
     await Promise.all(lanes.map((lane) => lane.connect()));
@@ -151,6 +156,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     },
     migrate: (claim, statements) => applyMigration(servers, claim, statements),
     buildIndex: (index) => buildIndex(index, { ...options, servers }),
+    tablesThere: sql`(SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid))`,
     inPrimaryKey: sql``,
     forKeyShare: sql`FOR KEY SHARE`,
     hasValue: (column, value) => sql`${sql.ref(column)} = ANY (ARRAY[${value}])`,

@@ -1,9 +1,50 @@
+import { sql } from "kysely";
+import { copiedTables } from "./copied-tables.ts";
 import { type Migration, migrations } from "./migrations.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** The data was written by a newer version; this version may not understand it. */
 export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew";
+}
+
+/** What a start does with an empty store. */
+export interface EmptyStoreOptions {
+  /** It throws `StoreEmpty`, and creates nothing. */
+  readonly mustExist?: boolean;
+  /** Called by the process that has created the store. */
+  readonly onCreated?: () => void;
+}
+
+/** There is no data where there has to be some. */
+export class StoreEmpty extends Error {
+  override readonly name = "StoreEmpty";
+
+  constructor(where: string) {
+    super(
+      `${where} has no data of Latchkey, and LATCHKEY_STORE=existing creates none: ` +
+        "bring the data back (a volume, a backup), or begin without any keys with LATCHKEY_STORE=create",
+    );
+  }
+}
+
+/**
+ * Throws `StoreEmpty` for a store without tables, and for one whose tables have no API, key, owner, root key or event, as
+ * `latchkey migrate up` leaves it. Writes nothing.
+ */
+export async function requireData({ db, tablesThere }: SqlEngine, where: string): Promise<void> {
+  const there = await db.selectFrom(tablesThere.as("there")).select("there.name").execute();
+  for (const { table } of copiedTables) {
+    if (!there.some(({ name }) => name === table)) continue;
+    const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();
+    if (row !== undefined) return;
+  }
+  throw new StoreEmpty(where);
+}
+
+/** Whether whoever applied these migrations has created the store. */
+export function isNewStore(applied: readonly string[]): boolean {
+  return applied.includes((migrations[0] as Migration).name);
 }
 
 /**

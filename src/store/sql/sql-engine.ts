@@ -35,6 +35,9 @@ export interface SqlEngine {
    */
   buildIndex(index: IndexDefinition): Promise<void>;
 
+  /** In SQL: a SELECT of the names of all tables that statements find. */
+  readonly tablesThere: RawBuilder<{ name: string }>;
+
   /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
   readonly inPrimaryKey: RawBuilder<unknown>;
 

@@ -1,4 +1,6 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { StoreEmpty } from "../sql/migrate.ts";
 import { DataFolderError } from "./data-folder.ts";
 
 /*
@@ -33,6 +35,11 @@ export function readDataFileState(file: string): DataFileState {
   if (note === failedNote) return { state: "failed", bytes };
   const isClean = note === closedAs(stats) && logBytes === 0n;
   return { state: isClean ? "clean" : "unclean", bytes };
+}
+
+/** Throws `StoreEmpty` if there is no file, or an empty one. Makes nothing, not even the folder. */
+export function requireDataFile(file: string): void {
+  if (readDataFileState(file).state === "new") throw new StoreEmpty(`the data folder ${dirname(file)}`);
 }
 
 /** From now on it is known that the file existed, should it be missing. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { copiedTables } from "../sql/copied-tables.ts";
 import type { CheckResult } from "./check-data.ts";
 import { type DataFileState, readDataFileState } from "./clean-stop.ts";
 import { isDataFolderInUse } from "./data-folder.ts";
@@ -15,7 +16,11 @@ export interface DataFileFacts extends DataFileState {
   readonly check: CheckResult | undefined;
   /** Names of migrations, of a file that is sound. */
   readonly applied: readonly string[] | undefined;
+  /** Whether it is known that there is no data, as `requireData` has it. */
+  readonly isEmpty: boolean;
 }
+
+const unread = { check: undefined, applied: undefined, isEmpty: false };
 
 /** A file up to this size is read as a whole. It takes two seconds. */
 const checkedBytesMax = 128 * 2 ** 20;
@@ -28,22 +33,24 @@ const checkedBytesMax = 128 * 2 ** 20;
 export async function inspectDataFile(file: string, signal: AbortSignal): Promise<DataFileFacts> {
   const isInUse = isDataFolderInUse(dirname(file));
   const facts = { ...readDataFileState(file), isInUse };
-  if (facts.state === "new" || facts.bytes > checkedBytesMax) return { ...facts, check: undefined, applied: undefined };
+  if (facts.state === "new") return { ...facts, ...unread, isEmpty: true };
+  if (facts.bytes > checkedBytesMax) return { ...facts, ...unread };
   if (isInUse) return { ...facts, ...(await checkAndRead(file, signal)) };
   const copy = existsSync(`${file}-wal`) ? copyWithLog(file) : undefined;
   try {
     const unchanging = `${pathToFileURL(file).href}?immutable=1`;
     const read = await checkAndRead(copy?.file ?? unchanging, signal);
     // A service that was started meanwhile has written to it: what was read means nothing.
-    return isDataFolderInUse(dirname(file))
-      ? { ...facts, check: undefined, applied: undefined }
-      : { ...facts, ...read };
+    return isDataFolderInUse(dirname(file)) ? { ...facts, ...unread } : { ...facts, ...read };
   } finally {
     copy?.remove();
   }
 }
 
-async function checkAndRead(file: string, signal: AbortSignal): Promise<Pick<DataFileFacts, "check" | "applied">> {
+async function checkAndRead(
+  file: string,
+  signal: AbortSignal,
+): Promise<Omit<DataFileFacts, keyof DataFileState | "isInUse">> {
   const checking = prepareFileCheck(file);
   const stop = () => void checking.stop();
   signal.addEventListener("abort", stop);
@@ -51,14 +58,23 @@ async function checkAndRead(file: string, signal: AbortSignal): Promise<Pick<Dat
   const check = await checking.result;
   signal.removeEventListener("abort", stop);
   await checking.stop();
-  return { check, applied: check.outcome === "sound" ? readMigrationNames(file) : undefined };
+  return check.outcome === "sound" ? { check, ...readTables(file) } : { ...unread, check };
 }
 
-function readMigrationNames(file: string): readonly string[] {
+function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty"> {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1000 });
   try {
-    const names = db.prepare("SELECT name FROM schema_migrations").all();
-    return names.map(({ name }) => String(name));
+    const namesIn = (table: string) =>
+      db
+        .prepare(`SELECT name FROM ${table}`)
+        .all()
+        .map(({ name }) => String(name));
+    const there = namesIn("sqlite_schema");
+    const hasRow = (table: string) => db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined;
+    return {
+      applied: namesIn("schema_migrations"),
+      isEmpty: !copiedTables.some(({ table }) => there.includes(table) && hasRow(table)),
+    };
   } finally {
     db.close();
   }

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
@@ -7,7 +8,7 @@ import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { createIndexQuery } from "../sql/index-definition.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
-import { migrateUp } from "../sql/migrate.ts";
+import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
 import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
@@ -37,7 +38,7 @@ export interface SqliteEngine extends SqlEngine {
   close(options?: { readonly leaveLog: boolean }): Promise<void>;
 }
 
-export interface SqliteStoreOptions extends SqliteWriterOptions {
+export interface SqliteStoreOptions extends SqliteWriterOptions, EmptyStoreOptions {
   readonly log: Log;
   /** Replaces the check in tests. */
   readonly prepareCheck?: PrepareCheck;
@@ -72,12 +73,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   };
   const problem = () => health.problem;
   let engine: SqliteEngine | undefined;
+  let isNew = false;
   try {
     engine = await openSqliteEngine({ ...options, checkFirst, onDamage, onFailedWrite, problem });
     if (engine.writer.checked !== undefined) await health.applyCheck(engine.writer.checked);
     // Nothing is written to a damaged file.
     if (health.problem === undefined) {
-      await migrateUp(engine, options.clock.nowMs());
+      if (options.mustExist) await requireData(engine, `the data folder ${dirname(file)}`);
+      isNew = isNewStore(await migrateUp(engine, options.clock.nowMs()));
       await forgetCopy(engine);
     }
   } catch (error) {
@@ -89,6 +92,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   // Logged only now: a refused start prints nothing but the reason.
   if (state === "unclean" || state === "failed")
     log.info("the data file is not known to have been closed in order: it is checked", { file });
+  if (isNew) options.onCreated?.();
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);
@@ -172,6 +176,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     async buildIndex(index) {
       await writer.run([toStatement(createIndexQuery(index))]);
     },
+    tablesThere: sql`(SELECT name FROM sqlite_schema WHERE type = 'table')`,
     inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: nothing happens between the statements of its transactions.
     forKeyShare: sql``,
