@@ -258,7 +258,7 @@ export interface CreateKeyRequest {
   /**
    * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
    * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
-   * Default: all addresses.
+   * Default: all addresses; in JSON an empty list is refused, and `null` means the default.
    */
   ipAllow?: string[] | undefined;
   /**
@@ -829,7 +829,7 @@ export interface CreateOwnerRequest {
   /**
    * The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if
    * the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In
-   * JSON an empty list is refused, in binary it looks like an absent one.
+   * JSON an empty list is refused, and `null` means the default; in binary an empty list looks like an absent one.
    */
   apiIds?: string[] | undefined;
   /**
@@ -1003,8 +1003,8 @@ export interface CreateRootKeyRequest {
   permissions: string[];
   /**
    * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it.
-   * Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so `all_apis`
-   * has to be sent there.)
+   * Default: all APIs, also by `null` in JSON. An empty list is refused: it never means all. (In binary it looks like an
+   * absent one, so `all_apis` has to be sent there.)
    */
   apiIds?: string[] | undefined;
   /** When it stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999. Default: never. */
@@ -1611,7 +1611,8 @@ export interface AuditClient {
  * Issues API keys and verifies them.
  *
  * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
- * does not say what it means.
+ * does not say what it means. In creations and verifications an empty list means the same as none, if its field does not say
+ * that it is refused.
  */
 export interface KeysClient {
   /**
@@ -1791,7 +1792,8 @@ export interface LatchkeyClient {
    * Issues API keys and verifies them.
    *
    * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
-   * does not say what it means.
+   * does not say what it means. In creations and verifications an empty list means the same as none, if its field does not say
+   * that it is refused.
    */
   readonly keys: KeysClient;
   /**

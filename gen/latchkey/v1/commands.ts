@@ -167,7 +167,7 @@ export const groups: readonly CommandGroup[] = [
     "name": "keys",
     "client": "keys",
     "summary": "Issues API keys and verifies them.",
-    "details": "Issues API keys and verifies them.\n\nIn JSON, a field without a value is left out. Requests with unknown fields are refused, and so is null where the field does not say what it means.",
+    "details": "Issues API keys and verifies them.\n\nIn JSON, a field without a value is left out. Requests with unknown fields are refused, and so is null where the field does not say what it means. In creations and verifications an empty list means the same as none, if its field does not say that it is refused.",
     "commands": [
       {
         "name": "create",
@@ -1003,7 +1003,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "ipAllow",
       "type": "string",
       "isList": true,
-      "details": "The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32. ::/0 is all of IPv6 and none of IPv4. Verifications then have to tell ip. Default: all addresses."
+      "details": "The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32. ::/0 is all of IPv6 and none of IPv4. Verifications then have to tell ip. Default: all addresses; in JSON an empty list is refused, and null means the default."
     },
     {
       "name": "ratelimits",
@@ -2076,7 +2076,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "apiIds",
       "type": "string",
       "isList": true,
-      "details": "The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In JSON an empty list is refused, in binary it looks like an absent one."
+      "details": "The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In JSON an empty list is refused, and null means the default; in binary an empty list looks like an absent one."
     },
     {
       "name": "remaining",
@@ -2381,7 +2381,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "apiIds",
       "type": "string",
       "isList": true,
-      "details": "The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it. Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so all_apis has to be sent there.)"
+      "details": "The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it. Default: all APIs, also by null in JSON. An empty list is refused: it never means all. (In binary it looks like an absent one, so all_apis has to be sent there.)"
     },
     {
       "name": "expires",

@@ -71,7 +71,7 @@ function readVerifyKeyRequestJson(json: JsonReader): VerifyKeyRequest | undefine
         break;
       case 633753848:
         if (!json.isName("ratelimits") || $ratelimits !== undefined) return undefined;
-        $ratelimits = json.readList(readNamedCostJson, 1, 16);
+        $ratelimits = json.readList(readNamedCostJson, 0, 16);
         if ($ratelimits === undefined) return undefined;
         break;
       default:

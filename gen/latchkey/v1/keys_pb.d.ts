@@ -119,7 +119,7 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
   /**
    * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
    * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
-   * Default: all addresses.
+   * Default: all addresses; in JSON an empty list is refused, and `null` means the default.
    *
    * @generated from field: repeated string ip_allow = 14;
    */
@@ -1847,7 +1847,8 @@ export declare const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse>;
  * Issues API keys and verifies them.
  *
  * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
- * does not say what it means.
+ * does not say what it means. In creations and verifications an empty list means the same as none, if its field does not say
+ * that it is refused.
  *
  * @generated from service latchkey.v1.KeysService
  */
