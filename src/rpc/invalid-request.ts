@@ -11,17 +11,18 @@ export class InvalidRequest extends Error {
   override readonly name = "InvalidRequest";
   readonly violations: readonly Violation[];
 
-  constructor(violations: readonly Violation[]) {
-    const shown = firstDistinct(violations);
+  /** `textMax`: characters of all violations together. */
+  constructor(violations: readonly Violation[], textMax = TEXT_MAX) {
+    const shown = firstDistinct(violations, textMax);
     super([...shown.keys()].join("; "));
     this.violations = [...shown.values()];
   }
 }
 
 /** The first few, by their text, as far as an answer has room for them. Two unknown fields give the same: once is enough. */
-function firstDistinct(violations: readonly Violation[]): Map<string, Violation> {
+function firstDistinct(violations: readonly Violation[], textMax: number): Map<string, Violation> {
   const shown = new Map<string, Violation>();
-  let room = TEXT_MAX;
+  let room = textMax;
   for (const violation of violations) {
     const text = printViolation(violation);
     if (shown.has(text)) continue;
@@ -56,7 +57,7 @@ export function joinPath(parent: string, name: string): string {
 }
 
 const VIOLATIONS_MAX = 10;
-/** Characters of all violations together. An answer has each of them three times at most, within 4 KB. */
+/** A JSON answer has each of them twice, within 4 KB. */
 const TEXT_MAX = 1_000;
 
 function printViolation({ path, message }: Violation): string {

@@ -1,10 +1,15 @@
 import { type DescEnum, type DescFile, type DescMessage, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.js";
 import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import * as alpha from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
+import { file_latchkey_v1_errors } from "../../gen/latchkey/v1/errors_pb.js";
 
 type Request = ServerReflectionRequest | alpha.ServerReflectionRequest;
+
+/** No method names these messages: clients find their names in errors. */
+const errorDetails = [file_latchkey_v1_errors, file_google_rpc_error_details];
 
 const notFound = 5;
 const unimplemented = 12;
@@ -16,7 +21,7 @@ const unimplemented = 12;
 export function addReflection(router: ConnectRouter, services: readonly DescService[]): void {
   const served = [...services, ServerReflection, alpha.ServerReflection];
   const files = new Map<string, DescFile>();
-  for (const service of served) addWithDependencies(files, service.file);
+  for (const file of [...served.map((service) => service.file), ...errorDetails]) addWithDependencies(files, file);
   const fileAnswer = createFileAnswers();
   const fileOfSymbol = new Map([...files.values()].flatMap((file) => symbolsOf(file).map((name) => [name, file])));
 

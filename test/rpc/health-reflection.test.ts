@@ -126,6 +126,15 @@ describe.each([
     expect(filesOf(answer).length).toBeGreaterThan(0);
   });
 
+  it.each([
+    ["latchkey.v1.ErrorDetail", "latchkey/v1/errors.proto"],
+    ["google.rpc.BadRequest", "google/rpc/error_details.proto"],
+    ["google.rpc.RetryInfo", "google/rpc/error_details.proto"],
+  ])("knows %s, which errors carry and no method names", async (value, name) => {
+    const [answer] = await ask({ case: "fileContainingSymbol", value });
+    expect(filesOf(answer)[0]?.name).toBe(name);
+  });
+
   it("answers an unknown question with an error in the stream, and goes on", async () => {
     const answers = await ask(
       { case: "fileContainingSymbol", value: "cnry.Nothing" },

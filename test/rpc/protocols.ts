@@ -1,12 +1,4 @@
-import {
-  type DescMessage,
-  type DescMethod,
-  fromJson,
-  getOption,
-  type JsonValue,
-  toBinary,
-  toJson,
-} from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethod, fromJson, getOption, type JsonValue, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -176,6 +168,6 @@ function toRefusal(error: ConnectError, text = ""): Refusal {
     message: error.rawMessage,
     requestId: detail.requestId,
     paths: detail.violations.map(({ path }) => path),
-    told: error.rawMessage + JSON.stringify(toJson(ErrorDetailSchema, detail)) + text,
+    told: error.rawMessage + error.details.map((each) => Buffer.from(each.value as Uint8Array).toString()) + text,
   };
 }

@@ -11,7 +11,8 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_v1_errors: GenFile;
 
 /**
- * The only detail of every error over gRPC, gRPC-Web and Connect.
+ * The first detail of every error over gRPC, gRPC-Web and Connect. `google.rpc.BadRequest` and `google.rpc.RetryInfo`
+ * follow where there is something to say, for clients that know these.
  *
  * @generated from message latchkey.v1.ErrorDetail
  */
