@@ -9,6 +9,7 @@ import { Secret } from "../domain/secret.ts";
 import { ChargeUnknown } from "../domain/unavailable.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
 import { ApiError, asRepeatable } from "./api-error.ts";
+import type { ErrorLog } from "./error-log.ts";
 import { ManagementQueue, type ManagementQueueDeps } from "./management-queue.ts";
 import { toApiError } from "./to-api-error.ts";
 import { outcomeOf, type VerificationLog } from "./verification-log.ts";
@@ -87,6 +88,8 @@ export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>
 export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps, ManagementQueueDeps {
   /** Absent: none are logged. */
   readonly verificationLog?: VerificationLog;
+  /** Likewise. */
+  readonly errorLog?: ErrorLog;
 }
 
 /** The steps of every call: authorise, read, answer, log, count. A management call first waits for its turn. */
@@ -136,6 +139,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fieldsOf(call, error));
     else if (error.code === "SERVICE_UNAVAILABLE") {
       warnUndecided(() => ({ ...fieldsOf(call, error), ...reasonsOf(error) }));
+    }
+    // Each call of a valid root key has a line of its own.
+    if (error.code !== "INTERNAL_SERVER_ERROR" && notes?.actor === undefined) {
+      const { requestId, protocol, endpoint } = call;
+      deps.errorLog?.add(error.code, { requestId, method: endpoint.name, protocol });
     }
     account(call, startedMs, error.code, notes);
     return error;

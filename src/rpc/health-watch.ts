@@ -20,7 +20,7 @@ export interface HealthWatchDeps {
   readonly watches: OpenStreams;
   readonly newRequestId: () => string;
   /** A stream was answered with an error. */
-  readonly onRefused: (code: ErrorCode) => void;
+  readonly onRefused: (code: ErrorCode, requestId: string) => void;
 }
 
 interface Watch {
@@ -71,7 +71,7 @@ function open(
     deps.watches.enter(stream);
   } catch (thrown) {
     const error = toApiError(thrown);
-    deps.onRefused(error.code);
+    deps.onRefused(error.code, requestId);
     sendGrpcError(stream, error, requestId);
     return;
   }

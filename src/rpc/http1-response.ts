@@ -43,10 +43,10 @@ const unread: Readonly<Record<string, readonly [code: ErrorCode, message: string
 export function malformedResponse(
   error: NodeJS.ErrnoException,
   requestId: string,
-  onRefused?: (code: ErrorCode) => void,
+  onRefused?: (code: ErrorCode, requestId: string) => void,
 ): string {
   const [code, message] = unread[error.code ?? ""] ?? ["BAD_REQUEST", "this is not a well-formed HTTP request"];
-  onRefused?.(code);
+  onRefused?.(code, requestId);
   return printError(new ApiError(code, message), requestId, "connection: close\r\n");
 }
 

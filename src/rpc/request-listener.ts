@@ -19,7 +19,7 @@ export function createRequestListener(
     /** What is there instead, for callers of a path that is not. */
     notFoundHint?: string;
     /** A request was answered with an error without having become a call. */
-    onRefused?: (code: ErrorCode) => void;
+    onRefused?: (code: ErrorCode, requestId: string) => void;
   },
 ): RequestListener {
   const { newRequestId, log, notFoundHint = publicPortHint, onRefused = ignore } = deps;
@@ -50,13 +50,13 @@ export function createRequestListener(
     res: ServerResponse,
     requestId: string,
     thrown: unknown,
-    onError: (code: ErrorCode) => void,
+    onError: (code: ErrorCode, requestId: string) => void,
     send: SendError,
   ): Promise<void> {
     // An immediate answer would be too early: see `HttpHandler`.
     await undefined;
     const error = toApiError(thrown);
-    onError(error.code);
+    onError(error.code, requestId);
     // A call throws only ApiErrors, and has already logged and counted them.
     if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
       log.error("a request failed", error.cause, { requestId });
@@ -69,7 +69,7 @@ export function createRequestListener(
   async function notFound(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
     // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
     if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
-      onRefused("NOT_FOUND");
+      onRefused("NOT_FOUND", requestId);
       const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
       const { stream } = res as unknown as Http2ServerResponse;
       stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });

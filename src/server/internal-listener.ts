@@ -6,6 +6,7 @@ import type { MetricsRegistry } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { ApiError, type ErrorCode } from "../rpc/api-error.ts";
+import { ErrorLog } from "../rpc/error-log.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
@@ -73,8 +74,14 @@ export async function startInternalListener(options: InternalListenerOptions): P
   const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
   const newRequestId = createRequestIds(options);
+  const errorLog = new ErrorLog(options);
   const onePort: OnePort = new OnePort({
-    listener: createRequestListener(guarded, { newRequestId, log, notFoundHint }),
+    listener: createRequestListener(guarded, {
+      newRequestId,
+      log,
+      notFoundHint,
+      onRefused: (code, requestId) => errorLog.add(code, { requestId, port: "internal" }),
+    }),
     malformed: (error) => malformedResponse(error, newRequestId()),
     guard: new Guard(options),
     timeouts: options.timeouts ?? internalTimeouts,

@@ -19,6 +19,7 @@ import { traceCalls } from "../rpc/call-spans.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { allowOrigins } from "../rpc/cors.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
+import { ErrorLog } from "../rpc/error-log.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
@@ -98,7 +99,8 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shownServices = [...services, Health];
   const verificationLog = new VerificationLog(deps, settings.logVerifications);
   const exporter = tracing && new OtlpExporter(tracing, deps);
-  const plainCall = createRunCall({ ...deps, verificationLog });
+  const errorLog = new ErrorLog(deps);
+  const plainCall = createRunCall({ ...deps, verificationLog, errorLog });
   const runCall = exporter ? traceCalls(plainCall, { ...deps, ...tracing, exporter }) : plainCall;
   /** The methods of all services. */
   const endpoints = [
@@ -146,7 +148,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     }
   }
   const newRequestId = createRequestIds(deps);
-  const onRefused = (code: ErrorCode) => deps.metrics.requestRefused(code);
+  const onRefused = (code: ErrorCode, requestId: string) => {
+    deps.metrics.requestRefused(code);
+    errorLog.add(code, { requestId });
+  };
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -179,7 +184,11 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     onHandshakeFailed: () => deps.metrics.handshakeFailed("public"),
     connectionLimit: {
       connectionsMax: settings.connectionsMax,
-      response: () => overloadedResponse(newRequestId()),
+      response() {
+        const requestId = newRequestId();
+        errorLog.add("SERVICE_UNAVAILABLE", { requestId });
+        return overloadedResponse(requestId);
+      },
       onRejected: () => deps.metrics.shed("connection"),
     },
   });

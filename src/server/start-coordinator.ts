@@ -5,6 +5,7 @@ import type { ServeFrontDeps } from "../core/serve/serve-front.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
 import type { ErrorCode } from "../rpc/api-error.ts";
 import { createCoreService } from "../rpc/core-service.ts";
+import { ErrorLog } from "../rpc/error-log.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
@@ -134,7 +135,11 @@ async function listenToEdges(
 function createProbesPort(options: StartOptions, readiness: Readiness): OnePort {
   const { settings, log, metrics } = options;
   const newRequestId = createRequestIds(options);
-  const onRefused = (code: ErrorCode) => metrics.requestRefused(code);
+  const errorLog = new ErrorLog(options);
+  const onRefused = (code: ErrorCode, requestId: string) => {
+    metrics.requestRefused(code);
+    errorLog.add(code, { requestId });
+  };
   return new OnePort({
     listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, onRefused }),
     malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
