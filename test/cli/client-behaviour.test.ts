@@ -204,7 +204,7 @@ describe.concurrent("a command", () => {
   it("suggests what was probably meant, and tells its commands and flags", async () => {
     const [group, command, help, same, none] = await Promise.all([
       shell("latchkey kyes list"),
-      shell("latchkey keys lsit"),
+      shell("latchkey keys gte"),
       shell("latchkey keys list --help"),
       shell("latchkey help keys list"),
       shell("latchkey keys"),
@@ -213,7 +213,7 @@ describe.concurrent("a command", () => {
       code: 2,
       stderr: expect.stringMatching(/^there is no command "kyes"; did you mean keys\?\n/),
     });
-    expect(command).toMatchObject({ code: 2, stderr: 'latchkey keys has no command "lsit"; did you mean list?\n' });
+    expect(command).toMatchObject({ code: 2, stderr: 'latchkey keys has no command "gte"; did you mean get?\n' });
     expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining("Exit codes: 0 done; 1 refused") });
     expect(same).toEqual(help);
     expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("latchkey keys reroll") });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { groups } from "../../gen/latchkey/v1/commands.ts";
 import { buildRequest } from "../../src/cli/commands/build-request.ts";
 import { readConnection } from "../../src/cli/commands/connection.ts";
 import { commonFlagsOf, flagsOf } from "../../src/cli/commands/flags.ts";
+import { groups } from "../../src/cli/commands/groups.ts";
 import { parseCommandLine } from "../../src/cli/commands/parse-command-line.ts";
 import type { Input } from "../../src/cli/commands/read-input.ts";
 
@@ -49,6 +49,11 @@ describe("arguments", () => {
     ["keys create", ["--name="], { name: "" }],
     ["keys create", ["--remaining", "0", "--enabled"], { remaining: 0, enabled: true }],
     ["keys create", ["--enabled=false", "--use-defaults=true"], { enabled: false, useDefaults: true }],
+    ["keys create", ["--enabled", "false", "--use-defaults", "true"], { enabled: false, useDefaults: true }],
+    ["keys update", ["--enabled", "key_1"], { keyId: "key_1", enabled: true }],
+    ["keys enable", ["key_1"], { keyId: "key_1", enabled: true }],
+    ["keys disable", ["key_1", "--if-version", "3"], { keyId: "key_1", ifVersion: 3, enabled: false }],
+    ["keys revoke", ["key_1"], { keyId: "key_1" }],
     [
       "keys create",
       ["--ratelimit.limit", "10", "--ratelimit.duration", "1m"],
@@ -113,6 +118,8 @@ describe("arguments", () => {
     ],
     ["keys import", ["--api-id", "a", "--data", "@one.jsonl"], { apiId: "a", keys: [{ digest: "1" }] }],
     ["keys import", ["--data", '{"apiId":"a","keys":[]}'], { apiId: "a", keys: [] }],
+    ["keys import", ["one.jsonl", "--api-id", "a"], { apiId: "a", keys: [{ digest: "1" }] }],
+    ["keys import", ["@one.jsonl"], { keys: [{ digest: "1" }] }],
     [
       "keys import",
       ["--api-id", "a", "--keys.digest", "1", "--keys.refill.amount", "5"],
@@ -130,7 +137,14 @@ describe("arguments", () => {
     ["keys create", ["--name"], "--name needs a value"],
     ["keys create", ["--name", "--api-id", "a"], "--name needs a value"],
     ["keys create", ["--name", "a", "--name", "b"], "--name was given twice"],
-    ["keys create", ["--enabled", "false"], "--enabled takes its value with =, such as --enabled=false"],
+    ["keys create", ["--api", "a"], "there is no flag --api; did you mean --api-id?"],
+    ["keys create", ["--duration=1s"], "there is no flag --duration; did you mean --ratelimit.duration?"],
+    ["keys create", ["-xlive_secret=a"], "there is no flag -x"],
+    ["keys delete", ["--yes", "true", "key_1"], "--yes takes no value"],
+    ["keys enable", ["key_1", "--name", "a"], "there is no flag --name"],
+    ["keys disable", ["key_1", "--data", "{}"], "there is no flag --data"],
+    ["keys import", ["list.json", "--data", "@list.json"], "it takes one file"],
+    ["keys import", ["list.json", "lines.jsonl"], "it takes one file"],
     ["keys create", ["--enabled=no"], "--enabled must be true or false"],
     ["keys create", ["a"], "it takes flags only"],
     ["keys create", ["--remaining", "1.5"], "--remaining must be a whole number"],
@@ -177,6 +191,14 @@ describe("arguments", () => {
     ["keys create", ["--data", "@list.json"], "--data must be a JSON object"],
     ["keys delete", ["key_1", "--yes=maybe"], "--yes takes no value"],
     ["keys list", ["--json=x"], "--json takes no value"],
+    ["keys list", ["-o", "jsno"], "--output must be table, wide, json, csv, name or key; did you mean json?"],
+    ["keys list", ["-o", "key"], "--output key is for commands that make a secret"],
+    ["limits limit", ["-oname"], "--output name is for answers with an id"],
+    ["apis delete", ["a", "-o=csv"], "its answer has no columns"],
+    ["keys list", ["--json", "-o", "csv"], "--json and --output csv contradict each other"],
+    ["keys list", ["--json", "--columns", "name"], "--columns is for tables and csv, not for json"],
+    ["keys list", ["--columns", "key-id,nme"], /^--columns takes key-id, .*; did you mean name\?$/],
+    ["keys list", ["--columns", "live_secret"], "--columns takes key-id, "],
     ["keys list", ["--timeout", "soon"], "--timeout must be a length of time"],
     ["keys list", ["--rootKey=live_secret"], "a root key is a secret"],
     ["keys import", ["--data", "@bad.jsonl"], /^line 3 of --data must be JSON$/],

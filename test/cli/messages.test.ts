@@ -72,7 +72,6 @@ describe.concurrent("what the service refuses", () => {
   it("is told by the flags that have to be typed", async () => {
     expect(await type("keys create --api-id flags")).toMatchObject({ code: 0 });
     const lines: [line: string, problem: string][] = [
-      ["keys list", "BAD_REQUEST: --api-id: needs --api-id or --owner-id\n"],
       ["keys list --api-id flags --limit 9999", "BAD_REQUEST: --limit: must be "],
       ["apis delete flags --yes", "CONFLICT: the API has keys; delete them first, or give --force\n"],
       [

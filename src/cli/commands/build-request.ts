@@ -1,6 +1,7 @@
-import type { Command, CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { UsageError } from "./command-error.ts";
-import { type Flag, fieldsOf, flagName, flagsOf, kebabCase } from "./flags.ts";
+import { type Flag, fieldsOf, flagName, flagsOf, kebabCase, requestFieldsOf } from "./flags.ts";
+import type { Command } from "./groups.ts";
 import { parseBatch } from "./import-in-batches.ts";
 import { suggest } from "./nearest-name.ts";
 import type { GivenFlag } from "./parse-arguments.ts";
@@ -38,7 +39,7 @@ export async function buildRequest(
     if (isSet) throw new UsageError(`--unset ${name} and a value for it contradict each other`);
     request[field.name] = null;
   }
-  return request;
+  return { ...request, ...command.sets };
 }
 
 function operandsAsFlags({ operand, request }: Command, operands: readonly string[]): GivenFlag[] {
@@ -81,8 +82,8 @@ async function readData(command: Command, source: string, input: Input): Promise
   return value;
 }
 
-function nullableField({ request }: Command, name: string): CommandField {
-  const fields = fieldsOf(request).filter(({ canBeNull }) => canBeNull);
+function nullableField(command: Command, name: string): CommandField {
+  const fields = requestFieldsOf(command).filter(({ canBeNull }) => canBeNull);
   const field = fields.find((each) => flagName([each.name]) === name);
   if (field !== undefined) return field;
   const names = fields.map((each) => flagName([each.name]));

@@ -1,9 +1,9 @@
-import type { Command, CommandGroup } from "../../../gen/latchkey/v1/commands.ts";
 import { createClient } from "../../sdk/client.ts";
 import { isLatchkeyError } from "../../sdk/errors.ts";
 import { UsageError } from "./command-error.ts";
 import { type Connection, proposeUrl } from "./connection.ts";
 import { explainFailure } from "./explain-failure.ts";
+import type { Command, CommandGroup } from "./groups.ts";
 import type { Json } from "./set-field.ts";
 
 interface CallOptions {
@@ -64,13 +64,12 @@ function asUsageError(error: unknown, url: string): unknown {
   return new UsageError(error.message.startsWith("baseUrl") ? message + proposeUrl(url) : message);
 }
 
-/** The answer of all pages from this request on, as if they were one. */
-export async function callAllPages(call: Call, items: string, request: Json): Promise<Json> {
-  const found: unknown[] = [];
+/** The items of all pages from this request on. */
+export async function* itemsOf(call: Call, items: string, request: Json): AsyncGenerator<Json> {
   for (let next = request; ; ) {
     const { cursor, ...page } = await call(next);
-    found.push(...(page[items] as unknown[]));
-    if (cursor === undefined) return { ...page, [items]: found };
+    yield* page[items] as Json[];
+    if (cursor === undefined) return;
     next = { ...request, cursor };
   }
 }

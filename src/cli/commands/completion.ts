@@ -1,7 +1,7 @@
-import { type Command, groups } from "../../../gen/latchkey/v1/commands.ts";
 import { programCommands } from "../program-commands.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { commonFlagsOf, flagsOf } from "./flags.ts";
+import { type Command, groups } from "./groups.ts";
 
 const completionHelp = `Usage: latchkey completion bash|zsh
 

@@ -1,5 +1,6 @@
-import type { Command, CommandField, CommandGroup } from "../../../gen/latchkey/v1/commands.ts";
+import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { fieldsOf, flagName, kebabCase } from "./flags.ts";
+import type { Command, CommandGroup } from "./groups.ts";
 import { printDuration } from "./parse-value.ts";
 import type { Json } from "./set-field.ts";
 
@@ -12,8 +13,8 @@ function argumentsOf({ request, operand, batch, example, isDeletion }: Command):
   const fields = fieldsOf(request).filter(({ name }) => name in example && name !== operand && name !== batch?.field);
   return [
     ...(operand !== undefined && operand in example ? [String(example[operand])] : []),
+    ...(batch === undefined ? [] : [`${batch.field}.jsonl`]),
     ...fields.flatMap((field) => flagsFor(field, example[field.name], [])),
-    ...(batch === undefined ? [] : ["--data", `@${batch.field}.jsonl`]),
     ...(isDeletion ? ["--yes"] : []),
   ];
 }

@@ -1,8 +1,8 @@
-import type { Command } from "../../../gen/latchkey/v1/commands.ts";
 import type { FieldViolation, LatchkeyError } from "../../sdk/errors.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import type { Connection } from "./connection.ts";
 import { flagName, flagsOf } from "./flags.ts";
+import type { Command } from "./groups.ts";
 import { printable } from "./screen.ts";
 
 /**

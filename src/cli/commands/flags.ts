@@ -1,4 +1,5 @@
-import { type Command, type CommandField, messages } from "../../../gen/latchkey/v1/commands.ts";
+import { type CommandField, messages } from "../../../gen/latchkey/v1/commands.ts";
+import type { Command } from "./groups.ts";
 
 /** A flag that sets a field of the request. */
 export interface Flag {
@@ -20,6 +21,7 @@ interface ListOfMessages {
 /** A flag that is about the call or its output. */
 export interface CommonFlag {
   readonly name: string;
+  readonly short?: string;
   /** What its value is, in the help. Absent: it takes none. */
   readonly value?: string;
   readonly isList?: true;
@@ -27,8 +29,13 @@ export interface CommonFlag {
 }
 
 /** The flags of the fields of a command's request: all of them are derived from the contract. */
-export function flagsOf({ request }: Command): Flag[] {
-  return fieldsOf(request).flatMap((field) => flagsOfField(field, [], undefined));
+export function flagsOf(command: Command): Flag[] {
+  return requestFieldsOf(command).flatMap((field) => flagsOfField(field, [], undefined));
+}
+
+/** The fields of a command's request that can be set. */
+export function requestFieldsOf({ request, fields }: Command): readonly CommandField[] {
+  return fieldsOf(request).filter(({ name }) => fields?.includes(name) ?? true);
 }
 
 function flagsOfField(field: CommandField, above: readonly string[], list: ListOfMessages | undefined): Flag[] {
@@ -41,15 +48,31 @@ function flagsOfField(field: CommandField, above: readonly string[], list: ListO
   return [flag, ...inner.flatMap((each) => flagsOfField(each, path, field.isList ? { path, begin } : list))];
 }
 
+/** What `--output` takes, each with what it prints. */
+export const formats = {
+  table: "for people (default)",
+  wide: "the same with all columns",
+  json: "the service's answer",
+  csv: "for spreadsheets",
+  name: "only ids",
+  key: "only the secret of a creation",
+} as const;
+
+const formatHelp = Object.entries(formats).map(([name, prints]) => `${name}, ${prints}`);
+
 /** The flags of a command that set no field. */
 export function commonFlagsOf(command: Command): CommonFlag[] {
-  const canUnset = fieldsOf(command.request).some(({ canBeNull }) => canBeNull);
+  const canUnset = requestFieldsOf(command).some(({ canBeNull }) => canBeNull);
   return [
-    {
-      name: "data",
-      value: "@FILE",
-      details: "The request as JSON, from a file, or from standard input with @-. Flags set single fields of it.",
-    },
+    ...(command.sets === undefined
+      ? [
+          {
+            name: "data",
+            value: "@FILE",
+            details: "The request as JSON, from a file, or from standard input with @-. Flags set single fields of it.",
+          },
+        ]
+      : []),
     ...(canUnset
       ? [
           {
@@ -71,8 +94,10 @@ export function commonFlagsOf(command: Command): CommonFlag[] {
       value: "TIME",
       details: "How long the call may take, such as 30s. Default: 10s.",
     },
-    { name: "json", details: "Prints the service's answer as JSON." },
-    { name: "help", details: "Prints this help." },
+    { name: "output", short: "o", value: "FORMAT", details: `How the answer is printed: ${formatHelp.join("; ")}.` },
+    { name: "columns", value: "NAMES", details: "What to print in a table or as csv, such as key-id,name." },
+    { name: "json", details: "The same as --output json." },
+    { name: "help", short: "h", details: "Prints this help." },
   ];
 }
 

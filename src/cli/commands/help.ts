@@ -1,6 +1,7 @@
-import { type Command, type CommandField, type CommandGroup, groups } from "../../../gen/latchkey/v1/commands.ts";
+import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { exampleLine } from "./example-line.ts";
 import { commonFlagsOf, type Flag, flagsOf, kebabCase } from "./flags.ts";
+import { type Command, type CommandGroup, groups } from "./groups.ts";
 import { padEnd, widthOf } from "./screen.ts";
 
 /** What the process exits with, as the help says it. */
@@ -40,10 +41,10 @@ export function groupHelp(group: CommandGroup): string {
 
 export function commandHelp(group: CommandGroup, command: Command): string {
   const columns = helpColumns();
-  const operand = command.operand === undefined ? "" : ` ${operandOf(command)}`;
+  const operand = command.batch === undefined ? operandOf(command) : " [FILE]";
   const flags = flagsOf(command).map((flag): [string, string] => [`  --${usageOf(flag)}`, describe(flag)]);
-  const common = commonFlagsOf(command).map(({ name, value, details }): [string, string] => [
-    `  --${name}${value === undefined ? "" : ` ${value}`}`,
+  const common = commonFlagsOf(command).map(({ name, short, value, details }): [string, string] => [
+    `  ${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`,
     details,
   ]);
   return [
@@ -62,14 +63,16 @@ export function commandHelp(group: CommandGroup, command: Command): string {
   ].join("\n");
 }
 
-function operandOf({ operand = "", request }: Command): string {
+function operandOf(command: Command): string {
+  const { operand } = command;
+  if (operand === undefined) return "";
   const name = kebabCase(operand).toUpperCase();
-  const isNeeded = flagsOf({ request } as Command).some(({ field }) => field.name === operand && field.isRequired);
-  return isNeeded ? name : `[${name}]`;
+  const isNeeded = flagsOf(command).some(({ field }) => field.name === operand && field.isRequired);
+  return isNeeded ? ` ${name}` : ` [${name}]`;
 }
 
 function usageOf({ name, field }: Flag): string {
-  return field.type === "boolean" ? `${name}[=false]` : `${name} ${valueForm(field)}`;
+  return field.type === "boolean" ? `${name} [true|false]` : `${name} ${valueForm(field)}`;
 }
 
 function valueForm({ type, unit, values, isSecret }: CommandField): string {

@@ -1,7 +1,7 @@
-import type { Command } from "../../../gen/latchkey/v1/commands.ts";
 import type { Progress } from "../progress.ts";
 import type { Call } from "./call-method.ts";
 import { CommandError, exitCodes, UsageError } from "./command-error.ts";
+import type { Command } from "./groups.ts";
 import { parseJson } from "./parse-value.ts";
 import type { Json } from "./set-field.ts";
 

@@ -2,11 +2,21 @@ import { editDistance } from "../../domain/edit-distance.ts";
 
 /** The name that was probably meant, or undefined if none is near. */
 export function nearestName(typed: string, names: readonly string[]): string | undefined {
-  const near = names.map((name) => ({ name, distance: editDistance(typed, name) }));
+  const near = names.map((name) => ({ name, distance: distanceOf(typed, name) }));
   const [best] = near.toSorted((a, b) => a.distance - b.distance);
   return best !== undefined && best.distance <= (typed.length < 4 ? 1 : Math.max(2, typed.length / 3))
     ? best.name
     : undefined;
+}
+
+/** A part of a name, or its letters in another order, is as near as a name with one wrong letter. */
+function distanceOf(typed: string, name: string): number {
+  const isPart = typed.length > 1 && (name.startsWith(typed) || name.endsWith(`.${typed}`));
+  return isPart || sorted(typed) === sorted(name) ? 1 : editDistance(typed, name);
+}
+
+function sorted(text: string): string {
+  return [...text].sort().join("");
 }
 
 /** A sentence to put behind an error, or nothing. */

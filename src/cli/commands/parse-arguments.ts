@@ -5,8 +5,10 @@ import { suggest } from "./nearest-name.ts";
 /** What the parser has to know of a flag. */
 export interface KnownFlag {
   readonly name: string;
-  /** Without: the flag alone is a value, and another one follows `=` only. */
-  readonly needsValue: boolean;
+  /** Its letter behind a single dash. */
+  readonly short?: string | undefined;
+  /** What follows it: a value, `true` or `false` or else nothing, or nothing at all. */
+  readonly takes: "value" | "boolean" | "nothing";
   readonly canRepeat: boolean;
 }
 
@@ -23,8 +25,8 @@ export interface Arguments {
 }
 
 /**
- * Splits arguments into flags and operands: `--name value`, `--name=value`, `--name`; after `--` all are operands. Throws
- * a `UsageError`, which never repeats a value.
+ * Splits arguments into flags and operands: `--name value`, `--name=value`, `--name`, and the same with a letter, such as
+ * `-o json` and `-ojson`; after `--` all are operands. Throws a `UsageError`, which never repeats a value.
  */
 export function parseArguments(args: readonly string[], known: readonly KnownFlag[]): Arguments {
   const operands: string[] = [];
@@ -39,16 +41,15 @@ export function parseArguments(args: readonly string[], known: readonly KnownFla
       operands.push(arg);
       continue;
     }
-    const [, typed = "", , attached] = /^--?([^=]*)(=(.*))?$/s.exec(arg) ?? [];
-    const name = arg === "-h" ? "help" : typed;
-    const flag = arg.startsWith("--") || arg === "-h" ? known.find((each) => each.name === name) : undefined;
-    if (flag === undefined) throw unknownFlag(arg.startsWith("--") ? "--" : "-", typed, known);
+    const { flag, attached } = findFlag(arg, known);
+    const { name, takes } = flag;
     if (!flag.canRepeat && flags.some((given) => given.name === name))
       throw new UsageError(`--${name} was given twice`);
     const next = args[i + 1];
-    if (attached !== undefined || !flag.needsValue) {
-      if (attached === undefined && (next === "true" || next === "false"))
-        throw new UsageError(`--${name} takes its value with =, such as --${name}=${next}`);
+    const isBoolean = next === "true" || next === "false";
+    if (attached !== undefined || (takes === "boolean" && !isBoolean) || takes === "nothing") {
+      if (takes === "nothing" && (attached !== undefined || isBoolean))
+        throw new UsageError(`--${name} takes no value`);
       flags.push({ name, text: attached });
       continue;
     }
@@ -59,7 +60,19 @@ export function parseArguments(args: readonly string[], known: readonly KnownFla
   return { operands, flags };
 }
 
+/** The flag of an argument, and the value that is written together with it. */
+function findFlag(arg: string, known: readonly KnownFlag[]): { flag: KnownFlag; attached: string | undefined } {
+  const [, dashes = "", typed = "", , value] = /^(--?)([^=]*)(=(.*))?$/s.exec(arg) ?? [];
+  const isShort = dashes === "-";
+  const flag = known.find(({ name, short }) => (isShort ? short === arg[1] : name === typed));
+  if (flag === undefined) throw unknownFlag(dashes, typed, known);
+  return { flag, attached: isShort ? arg.slice(2).replace(/^=/, "") || undefined : value };
+}
+
+/** What follows a letter may be a value: it is repeated only if it is nearly the name of a flag. */
 function unknownFlag(dashes: string, typed: string, known: readonly KnownFlag[]): UsageError {
   const names = known.map(({ name }) => name);
-  return new UsageError(`there is no flag ${dashes}${typed}${suggest(kebabCase(typed), names, "--")}`);
+  const suggestion = suggest(kebabCase(typed), names, "--");
+  const shown = dashes === "-" && suggestion === "" ? typed.slice(0, 1) : typed;
+  return new UsageError(`there is no flag ${dashes}${shown}${suggestion}`);
 }

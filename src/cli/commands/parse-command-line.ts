@@ -2,6 +2,7 @@ import type { Command } from "../../../gen/latchkey/v1/commands.ts";
 import type { RequestParts } from "./build-request.ts";
 import { UsageError } from "./command-error.ts";
 import { commonFlagsOf, flagsOf } from "./flags.ts";
+import { type Output, readOutput } from "./output.ts";
 import { type Arguments, type KnownFlag, parseArguments } from "./parse-arguments.ts";
 import { parseDuration } from "./parse-value.ts";
 
@@ -9,7 +10,7 @@ import { parseDuration } from "./parse-value.ts";
 export interface CommandLine {
   readonly request: RequestParts;
   readonly wantsHelp: boolean;
-  readonly wantsJson: boolean;
+  readonly output: Output;
   readonly wantsAllPages: boolean;
   readonly isSure: boolean;
   readonly url: string | undefined;
@@ -23,26 +24,32 @@ export function parseCommandLine(command: Command, args: readonly string[]): Com
   refuseRootKey(args);
   const ofFields: KnownFlag[] = flagsOf(command).map(({ name, field, list }) => ({
     name,
-    needsValue: field.type !== "boolean",
+    takes: field.type === "boolean" ? "boolean" : "value",
     canRepeat: Boolean(field.isList || list),
   }));
-  const common: KnownFlag[] = commonFlagsOf(command).map(({ name, value, isList }) => ({
+  const common: KnownFlag[] = commonFlagsOf(command).map(({ name, short, value, isList }) => ({
     name,
-    needsValue: value !== undefined,
+    short,
+    takes: value === undefined ? "nothing" : "value",
     canRepeat: Boolean(isList),
   }));
   const given = parseArguments(args, [...ofFields, ...common]);
   const textsOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
   const textOf = (name: string) => textsOf(name)[0];
+  const isFile = command.batch !== undefined && given.operands.length > 0;
   return {
     request: {
-      operands: given.operands,
+      operands: isFile ? [] : given.operands,
       flags: given.flags.filter(({ name }) => ofFields.some((flag) => flag.name === name)),
-      data: textOf("data"),
+      data: isFile ? fileOf(given.operands, textOf("data")) : textOf("data"),
       unset: textsOf("unset"),
     },
     wantsHelp: isSwitchedOn(given, "help"),
-    wantsJson: isSwitchedOn(given, "json"),
+    output: readOutput(command, {
+      output: textOf("output"),
+      columns: textOf("columns"),
+      wantsJson: isSwitchedOn(given, "json"),
+    }),
     wantsAllPages: isSwitchedOn(given, "all"),
     isSure: isSwitchedOn(given, "yes"),
     url: textOf("url"),
@@ -53,9 +60,13 @@ export function parseCommandLine(command: Command, args: readonly string[]): Com
 }
 
 function isSwitchedOn({ flags }: Arguments, name: string): boolean {
-  const flag = flags.find((each) => each.name === name);
-  if (flag?.text !== undefined) throw new UsageError(`--${name} takes no value`);
-  return flag !== undefined;
+  return flags.some((flag) => flag.name === name);
+}
+
+/** Of a command that takes many at once: `keys.jsonl` is `--data @keys.jsonl`, and `-` is standard input. */
+function fileOf([file = "", ...others]: readonly string[], data: string | undefined): string {
+  if (data !== undefined || others.length > 0) throw new UsageError("it takes one file");
+  return file.startsWith("@") ? file : `@${file}`;
 }
 
 /** It is not a flag, but somebody may try. */

@@ -1,6 +1,8 @@
-import type { Command, CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import { type Column, columnsOf, valueAt } from "./columns.ts";
 import { fieldsOf, flagName, kebabCase } from "./flags.ts";
-import { printTable } from "./print-table.ts";
+import type { Command } from "./groups.ts";
+import { filledColumns, printTable } from "./print-table.ts";
 import { printValue } from "./print-value.ts";
 import { padEnd, paint, printable, type Screen } from "./screen.ts";
 import type { Json } from "./set-field.ts";
@@ -11,22 +13,39 @@ export interface Printed {
   readonly stderr: string;
 }
 
-/** Prints an answer for people: its single values one below the other, then a table for each list of messages. */
-export function printAnswer(command: Command, answer: Json, screen: Screen): Printed {
+/**
+ * Prints an answer for people: its single values one below the other, then a table for each list of messages. With
+ * `columns`, these only.
+ */
+export function printAnswer(
+  command: Command,
+  answer: Json,
+  screen: Screen,
+  columns: readonly Column[] | undefined,
+): Printed {
   const fields = fieldsOf(command.response);
   const remarks: string[] = [];
+  const isList = command.items !== undefined;
+  if (columns !== undefined && !isList) {
+    const entries = columns.map((column): Entry => {
+      return [column.name, printValue(column.field, valueAt(answer, column)), column.field];
+    });
+    return { stdout: printEntries(command, entries, screen), stderr: "" };
+  }
   const isTable = (field: CommandField) => field.isList && field.type === "message";
-  const lines = printFields(
+  const single = fields.filter((field) => !isTable(field) && !(isList && field.name === "cursor"));
+  const lines = printEntries(
     command,
-    fields.filter((field) => !isTable(field) && !isCursor(command, field)),
-    answer,
+    single.flatMap((field) => entriesOf(field, answer[field.name], [])),
     screen,
   );
   const tables = fields.filter(isTable).flatMap((field) => {
     const rows = (answer[field.name] ?? []) as Json[];
     if (rows.length === 0) return [];
-    const { text, leftOut } = printTable(fieldsOf(field.message ?? ""), rows, screen);
-    if (leftOut.length > 0) remarks.push(`No room for ${leftOut.join(", ")}: --json has all.`);
+    const own = field.name === command.items ? columns : undefined;
+    const shown = own ?? filledColumns(columnsOf(fieldsOf(field.message ?? "")), rows);
+    const { text, leftOut } = printTable(shown, rows, screen);
+    if (leftOut.length > 0) remarks.push(`No room for ${leftOut.join(", ")}: --output wide has all.`);
     const title = field.name === command.items ? "" : `${paint(screen, "dim", kebabCase(field.name))}\n`;
     return [`${title}${text}`];
   });
@@ -34,18 +53,19 @@ export function printAnswer(command: Command, answer: Json, screen: Screen): Pri
   if (secret !== undefined)
     remarks.push(`This is the only copy of the ${kebabCase(secret.name)}: it is never shown again.`);
   if (command.items !== undefined && tables.length === 0) remarks.push(`No ${kebabCase(command.items)}.`);
-  if (typeof answer.cursor === "string")
-    remarks.push(`There is more: --cursor ${answer.cursor} for the next page, --all for everything.`);
   const stdout = [lines, ...tables].filter((text) => text !== "").join("\n");
-  return { stdout, stderr: remarks.map((remark) => `${printable(remark)}\n`).join("") };
+  return { stdout, stderr: remarks.map((remark) => `${printable(remark)}\n`).join("") + remarkOnPages(answer) };
 }
 
-function isCursor(command: Command, { name }: CommandField): boolean {
-  return command.items !== undefined && name === "cursor";
+/** How to get what follows a page, or nothing. */
+export function remarkOnPages({ cursor }: Json): string {
+  if (typeof cursor !== "string") return "";
+  return `There is more: --cursor ${printable(cursor)} for the next page, --all for everything.\n`;
 }
 
-function printFields(command: Command, fields: readonly CommandField[], answer: Json, screen: Screen): string {
-  const entries = fields.flatMap((field) => entriesOf(field, answer[field.name], []));
+type Entry = readonly [name: string, text: string, field: CommandField];
+
+function printEntries(command: Command, entries: readonly Entry[], screen: Screen): string {
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries
     .map(([name, text, field]) => {
@@ -62,11 +82,7 @@ function printFields(command: Command, fields: readonly CommandField[], answer: 
 }
 
 /** A message is printed as its fields, each by the name of its flag. */
-function entriesOf(
-  field: CommandField,
-  value: unknown,
-  above: readonly string[],
-): (readonly [name: string, text: string, field: CommandField])[] {
+function entriesOf(field: CommandField, value: unknown, above: readonly string[]): Entry[] {
   const path = [...above, field.name];
   if (field.type === "message" && !field.isList && value !== undefined) {
     return fieldsOf(field.message ?? "").flatMap((inner) => entriesOf(inner, (value as Json)[inner.name], path));

@@ -1,30 +1,23 @@
-import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
-import { kebabCase } from "./flags.ts";
+import { type Column, valueAt } from "./columns.ts";
 import { printValue } from "./print-value.ts";
 import { padEnd, paint, type Screen, truncate, widthOf } from "./screen.ts";
 import type { Json } from "./set-field.ts";
 
 const gap = "  ";
 
-interface Column {
+interface PrintedColumn {
   readonly title: string;
   readonly cells: readonly string[];
   readonly width: number;
 }
 
-/**
- * Prints rows in columns, one for each field that some row has: single values first, then those that hold others. On a
- * terminal those that have no room are left out, and named.
- */
+/** Prints rows. Columns for which a terminal has no room are left out, and named. */
 export function printTable(
-  fields: readonly CommandField[],
+  wanted: readonly Column[],
   rows: readonly Json[],
   screen: Screen,
 ): { readonly text: string; readonly leftOut: readonly string[] } {
-  const ordered = fields.toSorted((a, b) => rankOf(a) - rankOf(b));
-  const columns = ordered
-    .map((field) => columnOf(field, rows))
-    .filter(({ cells }) => cells.some((cell) => cell !== ""));
+  const columns = wanted.map((column) => printColumn(column, rows));
   const shown = fitting(columns, screen.columns);
   const lines = rows.map((_, i) => lineOf(shown.map(({ cells, width }) => [cells[i] as string, width])));
   const head = paint(screen, "bold", lineOf(shown.map(({ title, width }) => [title, width])));
@@ -35,20 +28,27 @@ export function printTable(
   };
 }
 
+/** The columns that some row has a value for: single values first, then those that hold others. */
+export function filledColumns(columns: readonly Column[], rows: readonly Json[]): Column[] {
+  return columns
+    .filter((column) => rows.some((row) => printValue(column.field, valueAt(row, column)) !== ""))
+    .toSorted((a, b) => rankOf(a) - rankOf(b));
+}
+
 /** What people look for comes first: when there is no room, the last are left out. */
-function rankOf({ name, type, isList }: CommandField): number {
+function rankOf({ field: { name, type, isList } }: Column): number {
   if (isList || type === "object" || type === "message") return 2;
   return name === "updatedAt" || name === "version" ? 1 : 0;
 }
 
-function columnOf(field: CommandField, rows: readonly Json[]): Column {
-  const title = kebabCase(field.name).toUpperCase();
-  const cells = rows.map((row) => printValue(field, row[field.name]));
+function printColumn(column: Column, rows: readonly Json[]): PrintedColumn {
+  const title = column.name.toUpperCase();
+  const cells = rows.map((row) => printValue(column.field, valueAt(row, column)));
   return { title, cells, width: Math.max(title.length, ...cells.map(widthOf)) };
 }
 
 /** The first column always, and each other one that there is room for. */
-function fitting(columns: readonly Column[], width: number | undefined): readonly Column[] {
+function fitting(columns: readonly PrintedColumn[], width: number | undefined): readonly PrintedColumn[] {
   if (width === undefined) return columns;
   const [first, ...others] = columns;
   if (first === undefined) return [];

@@ -3,7 +3,7 @@ import { secretAsArgument } from "./build-request.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { proposeUrl } from "./connection.ts";
 import { suggest } from "./nearest-name.ts";
-import { parseArguments } from "./parse-arguments.ts";
+import { type KnownFlag, parseArguments } from "./parse-arguments.ts";
 import { listProfiles, readProfile, removeProfile, writeProfile } from "./profiles.ts";
 import { processInput as input } from "./read-input.ts";
 import { padEnd } from "./screen.ts";
@@ -23,8 +23,8 @@ const actions = ["set", "list", "remove"];
 
 /** Runs `latchkey profile …`. */
 export async function runProfileCommand(args: readonly string[]): Promise<ExitCode> {
-  const known = ["url", "root-key"].map((name) => ({ name, needsValue: true, canRepeat: false }));
-  const help = { name: "help", needsValue: false, canRepeat: false };
+  const known = ["url", "root-key"].map((name): KnownFlag => ({ name, takes: "value", canRepeat: false }));
+  const help: KnownFlag = { name: "help", short: "h", takes: "nothing", canRepeat: false };
   const { operands, flags } = parseArguments(args, [...known, help]);
   const [action = "", name, ...others] = operands;
   const textOf = (flag: string) => flags.find((given) => given.name === flag)?.text;

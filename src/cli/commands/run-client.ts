@@ -1,5 +1,5 @@
-import { groups } from "../../../gen/latchkey/v1/commands.ts";
 import { CommandError, type ExitCode } from "./command-error.ts";
+import { groups } from "./groups.ts";
 import { suggest } from "./nearest-name.ts";
 import { findGroup, runCommand } from "./run-command.ts";
 

@@ -1,18 +1,18 @@
-import { type Command, type CommandGroup, groups } from "../../../gen/latchkey/v1/commands.ts";
 import { createProgress } from "../progress.ts";
 import { buildRequest } from "./build-request.ts";
-import { type Call, callAllPages, openCall } from "./call-method.ts";
+import { type Call, itemsOf, openCall } from "./call-method.ts";
 import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
-import { cleartextWarning, readConnection } from "./connection.ts";
-import { fieldsOf, kebabCase } from "./flags.ts";
+import { type Connection, cleartextWarning, readConnection } from "./connection.ts";
+import { kebabCase, requestFieldsOf } from "./flags.ts";
+import { type Command, type CommandGroup, groups } from "./groups.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { callInBatches, hasError } from "./import-in-batches.ts";
+import { isForAllApis, listForAllApis } from "./list-all-apis.ts";
 import { suggest } from "./nearest-name.ts";
 import { type CommandLine, parseCommandLine } from "./parse-command-line.ts";
-import { type Printed, printAnswer } from "./print-answer.ts";
-import { printBatch } from "./print-batch.ts";
+import { operandOf, printOutput } from "./print-output.ts";
 import { processInput as input } from "./read-input.ts";
-import { printable, type Screen, screenOf } from "./screen.ts";
+import { screenOf } from "./screen.ts";
 import type { Json } from "./set-field.ts";
 
 /** Runs `latchkey GROUP COMMAND …`: a call of one method. */
@@ -55,33 +55,42 @@ async function callCommand(group: CommandGroup, command: Command, args: readonly
   await confirmDeletion(group, command, request, line.isSure);
   const warning = cleartextWarning(connection);
   if (warning !== undefined) process.stderr.write(`${warning}\n`);
-  const answer = await answerOf(command, call, request, line);
+  const { answer, isCut } = isForAllApis(command, request)
+    ? await listForAllApis({ listApis: openListApis(connection, line), listKeys: call }, request, line.wantsAllPages)
+    : { answer: await answerOf(command, call, request, line), isCut: false };
   const screen = screenOf(process.stdout, process.env);
-  const { stdout, stderr } = line.wantsJson
-    ? printJson(answer, screen)
-    : describeAnswer(command, request, answer, screen);
+  const { stdout, stderr } = printOutput(command, request, answer, line.output, screen);
   process.stdout.write(stdout);
   process.stderr.write(stderr);
+  if (isCut) process.stderr.write("There is more: --all for everything, --api-id for the keys of one API.\n");
   return isRefused(command, answer) ? exitCodes.refused : exitCodes.done;
 }
 
-/** The answer of one call, or of several that are told as one. */
-function answerOf(command: Command, call: Call, request: Json, line: CommandLine): Promise<Json> {
+function openListApis(connection: Connection, line: CommandLine): Call {
+  const group = findGroup("apis") as CommandGroup;
+  return openCall(group, group.commands.find(({ method }) => method === "listApis") as Command, connection, line);
+}
+
+/** The answer of one call, or of several that are printed as one. */
+async function answerOf(command: Command, call: Call, request: Json, line: CommandLine): Promise<Json> {
   if (command.batch !== undefined) {
     const hasIdempotencyKey = line.idempotencyKey !== undefined;
     return callInBatches(command, call, request, { progress: createProgress(process.stderr), hasIdempotencyKey });
   }
-  const isList = command.items !== undefined && line.wantsAllPages;
-  return isList ? callAllPages(call, command.items, request) : call(request);
+  const { items } = command;
+  if (items === undefined || !line.wantsAllPages) return call(request);
+  const found: Json[] = [];
+  for await (const item of itemsOf(call, items, request)) found.push(item);
+  return { [items]: found };
 }
 
 /** Asks for a secret that is needed, and refuses a request that lacks another field. */
-async function completeRequest({ request: message, batch }: Command, request: Json): Promise<void> {
-  for (const { name, isRequired, isSecret } of fieldsOf(message)) {
+async function completeRequest(command: Command, request: Json): Promise<void> {
+  for (const { name, isRequired, isSecret } of requestFieldsOf(command)) {
     if (!isRequired || name in request) continue;
     if (!isSecret) {
-      const how = name === batch?.field ? " or --data @FILE" : "";
-      throw new UsageError(`--${kebabCase(name)}${how} is needed`);
+      const what = name === command.batch?.field ? "FILE" : `--${kebabCase(name)}`;
+      throw new UsageError(`${what} is needed`);
     }
     const secret = await input.readSecret(`${name} (not shown): `);
     if (secret === "") throw new UsageError(`--${kebabCase(name)} @FILE is needed, or the ${name} on standard input`);
@@ -95,23 +104,6 @@ async function confirmDeletion(group: CommandGroup, command: Command, request: J
   const answer = await input.confirm(`${what} for ever?`);
   if (answer === undefined) throw new UsageError("there is nobody to ask: --yes says that you are sure");
   if (!answer) throw new CommandError("nothing was done");
-}
-
-/** What the command is about, which may come from a file. */
-function operandOf({ operand = "" }: Command, request: Json): string {
-  return printable(String(request[operand] ?? ""));
-}
-
-/** For a script in one line, for people in several, in which nothing controls their terminal. */
-function printJson(answer: Json, { columns }: Screen): Printed {
-  if (columns === undefined) return { stdout: `${JSON.stringify(answer)}\n`, stderr: "" };
-  const lines = JSON.stringify(answer, null, 2).split("\n");
-  return { stdout: lines.map((line) => `${printable(line)}\n`).join(""), stderr: "" };
-}
-
-function describeAnswer(command: Command, request: Json, answer: Json, screen: Screen): Printed {
-  if (command.isDeletion) return { stdout: `${command.name}d ${operandOf(command, request)}\n`, stderr: "" };
-  return command.batch === undefined ? printAnswer(command, answer, screen) : printBatch(command, answer, screen);
 }
 
 function isRefused({ outcome, batch }: Command, answer: Json): boolean {

@@ -1,0 +1,72 @@
+import {
+  type CommandGroup as ContractGroup,
+  type Command as Method,
+  groups as methods,
+} from "../../../gen/latchkey/v1/commands.ts";
+
+/** A command that calls a method: one of the contract, or an alias. */
+export interface Command extends Method {
+  /** Of an alias: the fields that its name sets. */
+  readonly sets?: Readonly<Record<string, unknown>>;
+  /** Of an alias: the fields that have flags. Absent: all. */
+  readonly fields?: readonly string[];
+}
+
+export interface CommandGroup extends ContractGroup {
+  readonly commands: readonly Command[];
+}
+
+interface Alias extends Pick<Command, "name" | "summary" | "sets" | "fields"> {
+  /** The command that it is another name for. */
+  readonly of: string;
+}
+
+/** By group: names that people try, because other programs have them. */
+const aliases: Readonly<Record<string, readonly Alias[]>> = {
+  keys: [
+    {
+      name: "enable",
+      of: "update",
+      sets: { enabled: true },
+      fields: ["keyId", "ifVersion"],
+      summary: "Lets a disabled key be used again.",
+    },
+    {
+      name: "disable",
+      of: "update",
+      sets: { enabled: false },
+      fields: ["keyId", "ifVersion"],
+      summary: "Refuses a key until it is enabled again.",
+    },
+    { name: "revoke", of: "delete", summary: "Deletes a key." },
+  ],
+};
+
+/** By method: what the command does beyond it. */
+const additions: Readonly<Record<string, string>> = {
+  listKeys:
+    "Without --api-id and --owner-id, the keys of all APIs are listed, one API after the other. --search finds a key by " +
+    "its first characters.",
+};
+
+export const groups: readonly CommandGroup[] = methods.map((group) => ({
+  ...group,
+  commands: [
+    ...group.commands.map((command) => withAddition(command)),
+    ...(aliases[group.name] ?? []).map((alias) => commandOf(group, alias)),
+  ],
+}));
+
+function withAddition(command: Method): Command {
+  const addition = additions[command.method];
+  return addition === undefined ? command : { ...command, details: `${command.details}\n\n${addition}` };
+}
+
+function commandOf(group: ContractGroup, { of, ...alias }: Alias): Command {
+  const command = group.commands.find(({ name }) => name === of) as Method;
+  const flags = Object.entries(alias.sets ?? {}).map(([name, value]) => ` --${name}=${value}`);
+  const same = `latchkey ${group.name} ${of}${flags.join("")}`;
+  const { operand = "" } = command;
+  const example = { [operand]: command.example[operand] };
+  return { ...command, ...alias, details: `${alias.summary} The same as ${same}.`, example };
+}
