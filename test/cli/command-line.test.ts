@@ -235,7 +235,7 @@ describe("the service that is called", () => {
     [{ url: "http://b" }, { LATCHKEY_URL: "http://a", LATCHKEY_ROOT_KEY: "x" }, { url: "http://b", rootKey: "x" }],
     [{ url: "http://b" }, { LATCHKEY_PROFILE: "none" }, { url: "http://b", rootKey: undefined }],
   ])("is, by %j and %j, %j", (flags, environment, connection) => {
-    const noData = { LATCHKEY_DATA_DIR: "/nonexistent" };
+    const noData = { LATCHKEY_DATA_DIR: "/nonexistent", XDG_CONFIG_HOME: "/nonexistent" };
     expect(readConnection(flags, { ...noData, ...environment })).toMatchObject(connection);
   });
 

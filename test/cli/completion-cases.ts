@@ -15,7 +15,10 @@ export const cases: readonly (readonly [typed: string, candidates: readonly stri
   ["latchkey keys update key_1 --unset ow", ["owner-id"]],
   ["latchkey keys list --profile p", ["production"], ["keys"]],
   ["latchkey migrate ", ["status", "up"]],
-  ["latchkey completion ", ["bash", "zsh"]],
+  ["latchkey completion ", ["bash", "zsh", "fish"]],
+  ["latchkey keys rev", ["revoke"], ["reroll"]],
+  ["latchkey keys list -o ", ["csv", "name"], ["--all"]],
+  ["latchkey profile use p", ["production"], ["profile"]],
 ];
 
 /** A home with a profile. */

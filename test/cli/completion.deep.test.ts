@@ -5,6 +5,18 @@ import { runLatchkey } from "../support/latchkey-process.ts";
 import { shellProgram } from "../support/shell-programs.ts";
 import { candidatesIn, cases, check, homeWithProfile } from "./completion-cases.ts";
 
+it("completion offers commands, flags and values in fish", async () => {
+  const folder = homeWithProfile();
+  const { code, stdout: script } = await runLatchkey(["completion", "fish"]);
+  expect(code).toBe(0);
+  writeFileSync(join(folder, "completion.fish"), script);
+  writeFileSync(join(folder, "keys.jsonl"), "");
+  const ask = (line: string) =>
+    candidatesIn(folder, shellProgram("fish"), ["--no-config", "-c", `source completion.fish; complete -C '${line}'`]);
+  for (const each of cases) check(await ask(each[0]), each);
+  expect(await ask("latchkey keys import ke")).toEqual(["keys.jsonl"]);
+});
+
 it("completion offers commands, flags and values in zsh, when a person presses the key", async () => {
   const folder = homeWithProfile();
   const { code, stdout: script } = await runLatchkey(["completion", "zsh"]);

@@ -5,6 +5,7 @@ import { findOrInstall, isExecutable, pathFolders } from "./debian-programs.ts";
 /** Debian's packages of these start nothing. */
 const packages = {
   curl: "curl",
+  fish: "fish",
   git: "git",
   openssl: "openssl",
   zsh: "zsh",

@@ -1,14 +1,16 @@
 import { programCommands } from "../program-commands.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
-import { commonFlagsOf, flagsOf } from "./flags.ts";
+import { commonFlagsOf, flagsOf, formats } from "./flags.ts";
 import { type Command, groups } from "./groups.ts";
+import { profileActions } from "./profile-command.ts";
 
-const completionHelp = `Usage: latchkey completion bash|zsh
+const completionHelp = `Usage: latchkey completion bash|zsh|fish
 
 Prints a script that completes commands, flags and their values.
 
-Example:
-  eval "$(latchkey completion bash)"`;
+Examples:
+  eval "$(latchkey completion bash)"
+  latchkey completion fish | source`;
 
 /** Runs `latchkey completion …`. */
 export async function runCompletion(args: readonly string[]): Promise<ExitCode> {
@@ -19,13 +21,17 @@ export async function runCompletion(args: readonly string[]): Promise<ExitCode> 
   }
   const script = scripts[shell];
   if (script === undefined || others.length > 0) {
-    throw new UsageError("there is completion for bash and zsh\nlatchkey completion --help tells how it is used");
+    throw new UsageError("there is completion for bash, zsh and fish\nlatchkey completion --help tells how it is used");
   }
   process.stdout.write(script());
   return exitCodes.done;
 }
 
-const scripts: Readonly<Record<string, () => string>> = { bash: bashScript, zsh: zshScript };
+const scripts: Readonly<Record<string, () => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
 
 /** What can follow the words that are typed: the words joined by spaces, and the candidates. */
 function completions(): Map<string, readonly string[]> {
@@ -36,7 +42,7 @@ function completions(): Map<string, readonly string[]> {
   for (const [name, { operands = [], flags = {} }] of own) {
     table.set(name, [...operands, ...Object.keys(flags).map((flag) => `--${flag}`)]);
   }
-  table.set("profile", ["set", "list", "remove"]);
+  table.set("profile", profileActions);
   table.set("profile set", ["--url", "--root-key"]);
   table.set("completion", Object.keys(scripts));
   for (const group of groups) {
@@ -55,7 +61,11 @@ function flagNames(command: Command): string[] {
 
 /** Values of flags that have few. A flag has the same ones in every command, or the table would have to tell them apart. */
 function valuesOfFlags(): Map<string, string> {
-  const values = new Map<string, string>();
+  const outputs = Object.keys(formats).join(" ");
+  const values = new Map([
+    ["-o", outputs],
+    ["--output", outputs],
+  ]);
   for (const command of groups.flatMap(({ commands }) => commands)) {
     for (const { name, field } of flagsOf(command)) if (field.values) values.set(`--${name}`, field.values.join(" "));
     const nullable = flagsOf(command).filter(({ field, path }) => field.canBeNull && path.length === 1);
@@ -65,6 +75,9 @@ function valuesOfFlags(): Map<string, string> {
   return values;
 }
 
+/** Where the name of a profile follows. */
+const beforeProfile = ["profile use", "profile remove"];
+
 const profileNames = `$(cd "\${XDG_CONFIG_HOME:-$HOME/.config}/latchkey" 2>/dev/null && printf '%s\\n' *.json | sed -n 's/^\\([A-Za-z0-9_][A-Za-z0-9_.-]*\\)\\.json$/\\1/p')`;
 
 function casesOf(words: string): string {
@@ -73,7 +86,8 @@ function casesOf(words: string): string {
 }
 
 function wordCases(words: string): string {
-  return [...completions()].map(([typed, list]) => `    "${typed}") ${words}="${list.join(" ")}" ;;`).join("\n");
+  const own = [...completions()].map(([typed, list]) => `    "${typed}") ${words}="${list.join(" ")}" ;;`);
+  return [...own, `    "${beforeProfile.join('"|"')}") ${words}="${profileNames}" ;;`].join("\n");
 }
 
 function bashScript(): string {
@@ -108,5 +122,41 @@ ${wordCases("candidates")}
   if [[ -n "$candidates" ]]; then compadd -- \${=candidates}; else _files; fi
 }
 compdef _latchkey latchkey
+`;
+}
+
+function fishScript(): string {
+  const print = (list: string) => `      printf '%s\\n' ${list}`;
+  const values = [...valuesOfFlags()].map(([flag, list]) => `    case ${flag}\n${print(list)}\n      return`);
+  const words = [...completions()].map(([typed, list]) => `    case '${typed}'\n${print(list.join(" "))}`);
+  return `# Completion of latchkey for fish. Made by \`latchkey completion fish\`.
+function __latchkey_profiles
+  set -l folder $HOME/.config
+  test -n "$XDG_CONFIG_HOME"; and set folder $XDG_CONFIG_HOME
+  for file in $folder/latchkey/*.json
+    string replace -rf '^.*/([A-Za-z0-9_][A-Za-z0-9_.-]*)[.]json$' '$1' -- $file
+  end
+end
+function __latchkey
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l typed (string join ' ' -- $words[2..3])
+  switch "$words[-1]"
+    case --profile
+      __latchkey_profiles
+      return
+${values.join("\n")}
+  end
+  switch "$typed"
+${words.join("\n")}
+    case '${beforeProfile.join("' '")}'
+      __latchkey_profiles
+  end
+  # What follows may be a file.
+  if test (count $words) -ge 3; and string match -qr '^[^-]' -- "$current"
+    __fish_complete_path $current
+  end
+end
+complete -c latchkey -f -a '(__latchkey)'
 `;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isLoopback } from "../../config/loopback.ts";
 import { CommandError, UsageError } from "./command-error.ts";
-import { readProfile } from "./profiles.ts";
+import { profileInUse, readProfile } from "./profiles.ts";
 
 /** Where a command goes, and the root key that it shows there. */
 export interface Connection {
@@ -20,25 +20,31 @@ interface ConnectionFlags {
 const defaultUrl = "http://127.0.0.1:8080";
 
 /**
- * Finds out the address and the root key: from a profile, or else from the environment. They are never mixed, so that the
- * root key of one service is not sent to another.
+ * Finds out the address and the root key: from a profile that is named, or else from the environment, or else from the
+ * profile in use. They are never mixed, so that the root key of one service is not sent to another.
  */
 export function readConnection(flags: ConnectionFlags, environment: NodeJS.ProcessEnv): Connection {
-  const profile = flags.profile ?? (flags.url === undefined ? environment.LATCHKEY_PROFILE : undefined);
-  if (profile) {
+  const named = flags.profile ?? (flags.url === undefined ? environment.LATCHKEY_PROFILE : undefined);
+  const own = ["LATCHKEY_URL", "LATCHKEY_ROOT_KEY", "LATCHKEY_ROOT_KEY_FILE"].find((name) => environment[name]);
+  if (named) {
     if (flags.url !== undefined)
       throw new UsageError("--url and --profile cannot be given together: a profile has a URL");
-    const own = ["LATCHKEY_URL", "LATCHKEY_ROOT_KEY", "LATCHKEY_ROOT_KEY_FILE"].find((name) => environment[name]);
     if (own !== undefined && flags.profile === undefined) {
       throw new UsageError(`LATCHKEY_PROFILE and ${own} are both set: unset one of them`);
     }
-    const { url, rootKey } = readProfile(environment, profile);
-    if (rootKey !== undefined) return { url, rootKey, aboutRootKey: `the root key is from the profile ${profile}` };
-    const remedy = `latchkey profile set ${profile} --url ${url} writes it with one`;
-    return { url, rootKey, aboutRootKey: `the profile ${profile} has no root key: ${remedy}` };
+    return connectionOfProfile(environment, named);
   }
+  const inUse = flags.url === undefined && own === undefined ? profileInUse(environment) : undefined;
+  if (inUse !== undefined) return connectionOfProfile(environment, inUse);
   const url = flags.url ?? (environment.LATCHKEY_URL || defaultUrl);
   return { url, ...(rootKeyOfEnvironment(environment) ?? rootKeyOfDataFolder(url, environment)) };
+}
+
+function connectionOfProfile(environment: NodeJS.ProcessEnv, profile: string): Connection {
+  const { url, rootKey } = readProfile(environment, profile);
+  if (rootKey !== undefined) return { url, rootKey, aboutRootKey: `the root key is from the profile ${profile}` };
+  const remedy = `latchkey profile set ${profile} --url ${url} writes it with one`;
+  return { url, rootKey, aboutRootKey: `the profile ${profile} has no root key: ${remedy}` };
 }
 
 /** Undefined where the root key is encrypted, stays on this machine or is not sent. The URL is one that the client takes. */

@@ -14,7 +14,10 @@ export function clientUsage(): string {
   const lines = [
     ...groups.map(({ name, summary }): [string, string] => [`  latchkey ${name} …`, summary]),
     ["  latchkey profile …", "Keeps the address and the root key of a service."] as [string, string],
-    ["  latchkey completion SHELL", "Prints a script that completes commands in bash or zsh."] as [string, string],
+    ["  latchkey completion SHELL", "Prints a script that completes commands in bash, zsh or fish."] as [
+      string,
+      string,
+    ],
   ];
   return [
     "Commands that call a service, at LATCHKEY_URL or by a profile; each has --help:",

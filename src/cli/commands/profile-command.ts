@@ -4,54 +4,92 @@ import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { proposeUrl } from "./connection.ts";
 import { suggest } from "./nearest-name.ts";
 import { type KnownFlag, parseArguments } from "./parse-arguments.ts";
-import { listProfiles, readProfile, removeProfile, writeProfile } from "./profiles.ts";
+import {
+  leaveProfile,
+  listProfiles,
+  profileInUse,
+  readProfile,
+  removeProfile,
+  useProfile,
+  writeProfile,
+} from "./profiles.ts";
 import { processInput as input } from "./read-input.ts";
 import { padEnd } from "./screen.ts";
 
 export const profileHelp = `Usage: latchkey profile set NAME --url URL [--root-key @FILE]
+       latchkey profile use NAME
+       latchkey profile leave
        latchkey profile list
        latchkey profile remove NAME
 
 A profile keeps the address of a service and its root key in a file that only you can read. Commands use it with
---profile NAME, or where LATCHKEY_PROFILE names it. The root key is asked for, or read from standard input; an empty one
-makes a profile that can verify only.
+--profile NAME, or where LATCHKEY_PROFILE names it. After profile use NAME they use it by themselves, until profile leave;
+--url, LATCHKEY_URL or a root key in the environment come before it. The root key is asked for, or read from standard
+input; an empty one makes a profile that can verify only.
 
 Example:
   latchkey profile set production --url https://keys.example.com --root-key @root-key.txt`;
 
-const actions = ["set", "list", "remove"];
+interface Action {
+  readonly flags?: readonly string[];
+  readonly takesName: boolean;
+  run(name: string, textOf: (flag: string) => string | undefined): Promise<void> | void;
+}
+
+const actions: Readonly<Record<string, Action>> = {
+  set: { takesName: true, flags: ["url", "root-key"], run: setProfile },
+  use: {
+    takesName: true,
+    run: (name) => {
+      useProfile(process.env, name);
+      process.stdout.write(`using ${name}\n`);
+    },
+  },
+  leave: {
+    takesName: false,
+    run: () => {
+      leaveProfile(process.env);
+      process.stdout.write("using no profile\n");
+    },
+  },
+  list: { takesName: false, run: printProfiles },
+  remove: {
+    takesName: true,
+    run: (name) => {
+      removeProfile(process.env, name);
+      process.stdout.write(`removed ${name}\n`);
+    },
+  },
+};
+
+export const profileActions = Object.keys(actions);
 
 /** Runs `latchkey profile …`. */
 export async function runProfileCommand(args: readonly string[]): Promise<ExitCode> {
   const known = ["url", "root-key"].map((name): KnownFlag => ({ name, takes: "value", canRepeat: false }));
   const help: KnownFlag = { name: "help", short: "h", takes: "nothing", canRepeat: false };
   const { operands, flags } = parseArguments(args, [...known, help]);
-  const [action = "", name, ...others] = operands;
-  const textOf = (flag: string) => flags.find((given) => given.name === flag)?.text;
+  const [typed = "", name = "", ...others] = operands;
   if (flags.some((given) => given.name === "help")) {
     process.stdout.write(`${profileHelp}\n`);
     return exitCodes.done;
   }
-  if (!actions.includes(action)) throw wrongUse(`set, list or remove${suggest(action, actions)}`);
-  if (action !== "set" && flags.length > 0) throw wrongUse(`${action} without flags`);
-  if (action === "list") {
-    if (name !== undefined) throw wrongUse("list without a name");
-    printProfiles();
-    return exitCodes.done;
-  }
-  if (name === undefined || others.length > 0) throw wrongUse(`${action} with one name`);
-  if (action === "remove") {
-    removeProfile(process.env, name);
-    process.stdout.write(`removed ${name}\n`);
-    return exitCodes.done;
-  }
+  if (!profileActions.includes(typed)) throw wrongUse(`${profileActions.join(", ")}${suggest(typed, profileActions)}`);
+  const action = actions[typed] as Action;
+  if (flags.some((given) => !action.flags?.includes(given.name))) throw wrongUse(`${typed} without flags`);
+  if (others.length > 0 || action.takesName !== (name !== ""))
+    throw wrongUse(`${typed} ${action.takesName ? "with one" : "without a"} name`);
+  await action.run(name, (flag) => flags.find((given) => given.name === flag)?.text);
+  return exitCodes.done;
+}
+
+async function setProfile(name: string, textOf: (flag: string) => string | undefined): Promise<void> {
   const url = textOf("url");
   if (url === undefined) throw wrongUse("set with --url");
   const rootKey = await readRootKey(textOf("root-key"));
   checkProfile(url, rootKey);
   process.stdout.write(`written to ${writeProfile(process.env, name, { url, rootKey: rootKey || undefined })}\n`);
   if (rootKey === "") process.stderr.write("no root key was given: commands with this profile can verify only\n");
-  return exitCodes.done;
 }
 
 async function readRootKey(source: string | undefined): Promise<string> {
@@ -74,7 +112,8 @@ function checkProfile(baseUrl: string, rootKey: string): void {
 function printProfiles(): void {
   const names = listProfiles(process.env);
   const width = Math.max(4, ...names.map((name) => name.length));
-  const rows = names.map((name) => [name, describeProfile(name)] as const);
+  const inUse = profileInUse(process.env);
+  const rows = names.map((name) => [name, describeProfile(name) + (name === inUse ? " (in use)" : "")] as const);
   for (const [name, text] of [["NAME", "URL"] as const, ...rows])
     process.stdout.write(`${padEnd(name, width)}  ${text}\n`);
 }

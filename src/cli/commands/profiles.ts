@@ -14,6 +14,8 @@ export interface Profile {
 type Environment = NodeJS.ProcessEnv;
 
 const ending = ".json";
+/** Beside the profiles: the name of the one in use. */
+const inUseFile = "in-use";
 
 /** Throws if there is none of that name, or others can read it. */
 export function readProfile(environment: Environment, name: string): Profile {
@@ -45,23 +47,50 @@ export function readProfile(environment: Environment, name: string): Profile {
 
 /** Writes a profile that only this user can read. One of the same name is replaced. */
 export function writeProfile(environment: Environment, name: string, profile: Profile): string {
-  const file = fileOf(environment, name);
+  return writePrivately(environment, fileOf(environment, name), JSON.stringify(profile));
+}
+
+function writePrivately(environment: Environment, file: string, text: string): string {
   const folder = configFolder(environment);
   if (claimPrivateFolder(folder) === undefined) {
     throw new CommandError(`${folder} must be a folder of mode 0700 that only you can replace: nothing was written`);
   }
   const written = `${file}.new`;
   rmSync(written, { force: true });
-  writeFileSync(written, `${JSON.stringify(profile)}\n`, { mode: 0o600, flag: "wx", flush: true });
+  writeFileSync(written, `${text}\n`, { mode: 0o600, flag: "wx", flush: true });
   renameSync(written, file);
   return file;
 }
 
 export function removeProfile(environment: Environment, name: string): void {
-  if (!listProfiles(environment).includes(name)) {
-    throw new UsageError(`there is no profile ${name}${suggest(name, listProfiles(environment))}`);
-  }
+  checkExists(environment, name);
   rmSync(fileOf(environment, name));
+  if (profileInUse(environment) === name) leaveProfile(environment);
+}
+
+/** Makes it the profile of commands that name none. */
+export function useProfile(environment: Environment, name: string): void {
+  checkExists(environment, name);
+  writePrivately(environment, join(configFolder(environment), inUseFile), name);
+}
+
+/** No profile is in use any more. */
+export function leaveProfile(environment: Environment): void {
+  rmSync(join(configFolder(environment), inUseFile), { force: true });
+}
+
+/** The profile of commands that name none. Who has no home, or cannot read this one, uses none. */
+export function profileInUse(environment: Environment): string | undefined {
+  try {
+    return readFileSync(join(configFolder(environment), inUseFile), "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function checkExists(environment: Environment, name: string): void {
+  const names = listProfiles(environment);
+  if (!names.includes(name)) throw new UsageError(`there is no profile ${name}${suggest(name, names)}`);
 }
 
 export function listProfiles(environment: Environment): string[] {
