@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
+import { localUrl } from "../config/local-url.ts";
 import { isLoopback } from "../config/loopback.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { RunningServer } from "../server/running-server.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
-import { localUrl, type Machine, reachableUrl, thisMachine } from "./reachable-url.ts";
+import { type Machine, reachableUrl, thisMachine } from "./reachable-url.ts";
 
 /**
  * What a start prints for the person who started it. The lines to paste work without changes.

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../ambient/clock.ts";
+import { localUrl } from "../config/local-url.ts";
 import { isLoopback } from "../config/loopback.ts";
 import { readSetting, withSettingsFile } from "../config/settings.ts";
 import { checkConfiguration } from "../doctor/check-configuration.ts";
@@ -8,7 +9,6 @@ import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
 import type { Diagnosis } from "../doctor/run-checks.ts";
 import { printable } from "./commands/screen.ts";
 import type { ProgramFlags } from "./program-flags.ts";
-import { localUrl } from "./reachable-url.ts";
 
 export const doctorUsage = `Usage: latchkey doctor                check the settings in the environment and what they name; changes nothing
          --role ROLE                  all (default), edge or coordinator, as serve takes it

@@ -1,6 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
+import { inUrl, isEveryAddress } from "../config/local-url.ts";
 
 /** What is known of the machine that this process runs on. */
 export interface Machine {
@@ -30,19 +31,6 @@ export function reachableUrl(host: string, port: number, machine: Machine, certi
   const hosts = isEveryAddress(host) ? [...machine.addresses(), machine.hostname()] : [host];
   if (certificate === undefined) return `http://${inUrl(hosts[0] as string)}:${port}`;
   return `https://${inUrl(coveredHost(certificate, hosts) ?? (hosts[0] as string))}:${port}`;
-}
-
-/** The URL at which this machine reaches it. */
-export function localUrl(host: string, port: number): string {
-  return `http://${inUrl(isEveryAddress(host) ? "127.0.0.1" : host)}:${port}`;
-}
-
-function isEveryAddress(host: string): boolean {
-  return host === "0.0.0.0" || host === "::";
-}
-
-function inUrl(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
 }
 
 /** One of these that the certificate is valid for, or else the first host that it names. */

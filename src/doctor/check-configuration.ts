@@ -12,12 +12,13 @@ import { parseSettingsFile } from "../config/settings-file.ts";
 import { variables } from "../config/variables.ts";
 import { redisAccessOf } from "../server/redis-access.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
-import { databaseFileIn } from "../store/sqlite/data-folder.ts";
+import { databaseFileIn, isDataFolderInUse } from "../store/sqlite/data-folder.ts";
 import { checkCertificates, type PortCertificate, portCertificatesOf, tlsProblemsOf } from "./check-certificates.ts";
 import { checkDataFolder } from "./check-data-folder.ts";
 import { checkDisk } from "./check-disk.ts";
 import { checkFiles, type PrivateFile } from "./check-files.ts";
 import { checkOpenFiles } from "./check-open-files.ts";
+import { checkPorts } from "./check-ports.ts";
 import { checkSettings } from "./check-settings.ts";
 import { type Check, type Diagnosis, runChecks } from "./run-checks.ts";
 
@@ -37,13 +38,15 @@ export function checkConfiguration(ownEnvironment: Environment, clock: Clock): P
     checkFiles(privateFilesOf(environment, settings, certificates)),
     // A coordinator's public port has probes only.
     role !== "coordinator" && connectionsMax !== undefined && checkOpenFiles({ connectionsMax }),
+    checkPorts(settings, () => !dataDir?.isEmbedded || isDataFolderInUse(dataDir.path)),
     dataDir !== undefined && checkDataFolder(dataDir.path, dataDir.isEmbedded, storeMustExist),
     dataDir !== undefined && checkDisk(dataDir.path, dataDir.isEmbedded),
     databaseUrl &&
       role !== "edge" &&
       loaded("postgres", async () => {
         const { checkPostgres } = await import("./check-postgres.ts");
-        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes, storeMustExist });
+        const countsAlone = role === "all" && !set.includes(variables.redisUrl.name);
+        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes, storeMustExist, countsAlone });
       }),
     redis &&
       loaded("redis", async () => {

@@ -8,7 +8,10 @@ import { pgMigrations } from "../store/postgres/pg-migrations.ts";
 import { reportEmptyStore, reportSchema } from "./report-schema.ts";
 import type { Check, Report } from "./run-checks.ts";
 
-export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes" | "storeMustExist">;
+export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes" | "storeMustExist"> & {
+  /** Whether this process has nowhere to exchange local windows with others. */
+  readonly countsAlone: boolean;
+};
 
 /** The database that DATABASE_URL names: whether it can be used, and whether it keeps what it acknowledges. */
 export function checkPostgres(databaseUrl: Secret, settings: PostgresSettings): Check {
@@ -96,13 +99,19 @@ export function reportDatabase(url: string, facts: DatabaseFacts, settings: Post
     );
   }
   reportTables(url, facts, settings, report);
+  if (settings.countsAlone && facts.replicas > 1 && facts.hasLocalLimits) {
+    const fix =
+      'Set REDIS_URL to the same Redis on every replica, or serve by edges with a coordinator; or make limits strict ("async": false): docs/rate-limits.md.';
+    report.found("local-limits-apart", `${facts.replicas} replicas use ${url}, and there are local limits`, fix);
+  }
 }
 
 function reportCommits(url: string, unsafe: readonly string[], { found }: Report): void {
-  for (const name of unsafe) {
+  for (const setting of unsafe) {
+    const [name = ""] = setting.split(" ");
     const id = name === "synchronous_commit" ? "postgres-synchronous-commit-off" : "postgres-commits-unsafe";
     const fix = `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf(); and look for ALTER ROLE or ALTER DATABASE … SET ${name}.`;
-    found(id, `${name} is off at ${url}`, fix);
+    found(id, `${setting} at ${url}`, fix);
   }
 }
 
@@ -110,7 +119,7 @@ function reportPooler(url: string, facts: DatabaseFacts, settings: PostgresSetti
   const wanted = connectionsOf(settings);
   const { pooler, connectionsFree, isolation, role } = facts;
   if (pooler === undefined) {
-    looked(`${connectionsFree} connections free, of which this service takes up to ${wanted}`);
+    looked(`${connectionsFree} connections free or its own, of which this service takes up to ${wanted}`);
     if (connectionsFree >= wanted) return;
     const less = Math.max(1, connectionsFree - (wanted - settings.databaseConnectionsMax));
     const fix = `ALTER SYSTEM SET max_connections = 200; and restart Postgres, or ALTER ROLE ${role} CONNECTION LIMIT -1;, or set LATCHKEY_DATABASE_CONNECTIONS_MAX=${less}`;

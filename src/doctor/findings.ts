@@ -46,7 +46,11 @@ export const findingKinds = {
   "postgres-commits-unsafe": ["error", "A power cut can lose acknowledged uses, or damage the whole database."],
   "postgres-synchronous-commit-off": [
     "warning",
-    "Latchkey turns it on for its own transactions. What others write, for example a restored dump, can be lost in a crash.",
+    "Latchkey turns it on for its own transactions. What others write, for example a restored dump, can be lost in a crash or a failover.",
+  ],
+  "local-limits-apart": [
+    "warning",
+    "Each replica counts local limits by itself: callers can use each limit once on every replica.",
   ],
   "postgres-pooler": ["note", "A pooler works, and has bounds of its own. Latchkey needs none."],
   "postgres-isolation": [
@@ -77,6 +81,7 @@ export const findingKinds = {
   "certificate-ends-soon": ["warning", "Clients refuse it afterwards."],
   "certificate-chain": ["warning", "Clients that do not know the authorities in between refuse it."],
   "certificate-names": ["warning", "Clients refuse a certificate that does not name the address they connect to."],
+  "port-unusable": ["error", "The start is refused, because it cannot listen there."],
   "open-files-low": ["warning", "Each connection takes a file. When none is left, new connections fail."],
   "check-timed-out": ["error", "What does not answer a question in time does not answer the service either."],
   "check-failed": ["error", "The check itself failed, so it says nothing. It may be a fault of ours."],

@@ -107,9 +107,9 @@ describe("facts of a database", () => {
     ...{ isolation: "read committed", roundTripMs: 100, clockAheadMs: 1900, pooler: undefined, connectionsFree: 15 },
     ...{ schema: "public", role: "latchkey", canCreateTables: true, forbiddenTables: [], applied: undefined },
     hasUnfinishedCopy: false,
-    isEmpty: true,
+    ...{ isEmpty: true, replicas: 2, hasLocalLimits: true },
   };
-  const settings = { databaseConnectionsMax: 10, usageLanes: 2, storeMustExist: false };
+  const settings = { databaseConnectionsMax: 10, usageLanes: 2, storeMustExist: false, countsAlone: false };
   const findingsOf = (facts: Partial<DatabaseFacts>) =>
     idsOf((report) => reportDatabase("url", { ...healthy, ...facts }, settings, report));
 

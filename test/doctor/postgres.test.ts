@@ -232,13 +232,16 @@ describe.runIf(hasPostgres).concurrent("latchkey doctor, of Postgres", () => {
     expect(waiting.findings[0]?.fix).toContain("ALTER SYSTEM SET synchronous_standby_names = ''");
     await primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby1'");
 
+    await primary.query("ALTER SYSTEM SET synchronous_commit = local");
     await primary.query("ALTER SYSTEM SET full_page_writes = off");
     await primary.query("ALTER SYSTEM SET fsync = off");
     primary.reload();
     await vi.waitFor(async () => expect((await primary.query("SHOW fsync")).rows).toEqual([{ fsync: "off" }]));
     const unsafe = await check(primary.url());
-    expect(unsafe).toMatchObject({ ids: ["postgres-commits-unsafe", "postgres-commits-unsafe"], code: 1 });
+    const withoutDisk = "postgres-commits-unsafe";
+    expect(unsafe).toMatchObject({ ids: [withoutDisk, withoutDisk, "postgres-synchronous-commit-off"], code: 1 });
     expect(unsafe.findings[0]?.fix).toContain("ALTER SYSTEM SET fsync = on;");
+    expect(unsafe.findings[2]?.problem).toMatch(/^synchronous_commit = local at /);
 
     await primary.kill();
     const lost = await check(both);

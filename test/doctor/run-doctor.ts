@@ -15,9 +15,10 @@ export interface DoctorAnswer {
   readonly checked: readonly { readonly area: string; readonly text: string }[];
 }
 
-/** A data folder of its own, and no more connections than any machine has files for. */
+/** A data folder and ports of its own, and no more connections than any machine has files for. */
 export function healthyEnvironment(): Record<string, string> {
-  return { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_CONNECTIONS_MAX: "200" };
+  const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
+  return { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_CONNECTIONS_MAX: "200", ...ports };
 }
 
 /** More at once would keep each other from the processors until their time-outs. */

@@ -1,6 +1,7 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { freePort } from "../support/local-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { expectFound, healthyEnvironment, type PlantedFault, password, runDoctor } from "./run-doctor.ts";
@@ -21,7 +22,10 @@ const faults: readonly PlantedFault[] = [
   },
   {
     fault: "one port for both listeners",
-    plant: () => ({ PORT: "8081" }),
+    async plant() {
+      const port = String(await freePort());
+      return { PORT: port, LATCHKEY_INTERNAL_PORT: port };
+    },
     ...{ id: "settings-invalid", fix: "Set PORT", code: 1 },
   },
   {

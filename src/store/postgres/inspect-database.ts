@@ -15,7 +15,7 @@ export interface DatabaseFacts {
   readonly isReadOnly: boolean;
   /** Commits wait for a synchronous standby, and none is connected. False too where this role may not know. */
   readonly isStandbyAway: boolean;
-  /** Of the settings that commits depend on: those that are off. */
+  /** Of the settings that commits depend on, those that are not safe: `fsync = off`. */
   readonly unsafeSettings: readonly string[];
   readonly isolation: string;
   readonly roundTripMs: number;
@@ -34,6 +34,10 @@ export interface DatabaseFacts {
   /** Names of migrations; undefined in a database that no Latchkey has used yet, or where they may not be read. */
   readonly applied: readonly string[] | undefined;
   readonly hasUnfinishedCopy: boolean;
+  /** Processes that read the change feed: replicas with a store, and coordinators. */
+  readonly replicas: number;
+  /** Whether one of the first keys or owners has a limit that each replica counts by itself. */
+  readonly hasLocalLimits: boolean;
   /** Whether there is no data, as `requireData` has it. */
   readonly isEmpty: boolean;
 }
@@ -100,6 +104,9 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
     applied: (await read("schema_migrations", "name"))?.map(({ value }) => String(value)),
     hasUnfinishedCopy: ((await read("unfinished_copy", "id")) ?? []).length > 0,
     isEmpty: isEmpty === true,
+    replicas: readable.has("change_readers") ? Number((await one(client, replicasText)).replicas) : 0,
+    hasLocalLimits:
+      readable.has("keys") && readable.has("owners") && (await one(client, localLimitsText)).found === true,
   };
 }
 
@@ -117,9 +124,11 @@ SELECT current_setting('server_version') AS version,
     SELECT FROM pg_stat_replication WHERE sync_state IS NULL OR sync_state IN ('sync', 'quorum')
   ) AS "isStandbyAway",
   array_remove(ARRAY[
-    CASE WHEN current_setting('fsync') = 'off' THEN 'fsync' END,
-    CASE WHEN current_setting('full_page_writes') = 'off' THEN 'full_page_writes' END,
-    CASE WHEN current_setting('synchronous_commit') = 'off' THEN 'synchronous_commit' END
+    CASE WHEN current_setting('fsync') = 'off' THEN 'fsync = off' END,
+    CASE WHEN current_setting('full_page_writes') = 'off' THEN 'full_page_writes = off' END,
+    CASE WHEN current_setting('synchronous_commit') = 'off' OR current_setting('synchronous_standby_names') <> ''
+      AND current_setting('synchronous_commit') IN ('local', 'remote_write')
+      THEN 'synchronous_commit = ' || current_setting('synchronous_commit') END
   ], NULL) AS "unsafeSettings",
   current_setting('default_transaction_isolation') AS isolation,
   current_schema() AS schema,
@@ -127,11 +136,18 @@ SELECT current_setting('server_version') AS version,
   COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false) AS "canCreateTables",
   pg_backend_pid() AS "backendPid"`;
 
-/** The scarcest of server, role and database. Of other roles' connections one can see that they are there. */
+/**
+ * The scarcest of server, role and database. Of other roles' connections one can see that they are there. A name in
+ * DATABASE_URL counts instead of ours, for the service's connections and for this one.
+ */
 const connectionsText = `
-WITH open AS (
-  SELECT * FROM pg_stat_activity WHERE datid IS NOT NULL AND application_name <> '${applicationName}'
-    AND NOT (application_name = 'latchkey' AND usename = current_user AND client_addr IS NOT DISTINCT FROM inet_client_addr())
+WITH service AS (
+  SELECT CASE current_setting('application_name') WHEN '${applicationName}' THEN 'latchkey'
+    ELSE current_setting('application_name') END AS name
+), open AS (
+  SELECT activity.* FROM pg_stat_activity activity, service WHERE datid IS NOT NULL
+    AND pid <> pg_backend_pid() AND application_name <> '${applicationName}'
+    AND NOT (application_name = service.name AND usename = current_user AND client_addr IS NOT DISTINCT FROM inet_client_addr())
 ), role AS (
   SELECT rolconnlimit, rolsuper FROM pg_roles WHERE rolname = current_user
 ), reserved AS (
@@ -146,6 +162,16 @@ SELECT LEAST(
     THEN datconnlimit - (SELECT count(*) FROM open WHERE datname = current_database()) END
     FROM pg_database WHERE datname = current_database())
 ) AS free`;
+
+/** A process that runs writes a heartbeat twice a second. */
+const replicasText =
+  "SELECT count(*) AS replicas FROM change_readers WHERE updated_at > clock_timestamp() - interval '3 s'";
+
+/** Only so many rows are read: no index leads to limits. */
+const localLimitsText = `
+SELECT EXISTS (SELECT FROM (SELECT ratelimit_async, ratelimits FROM keys LIMIT 10000) AS k
+    WHERE ratelimit_async = 1 OR ratelimits LIKE '%"mode":"local"%')
+  OR EXISTS (SELECT FROM (SELECT ratelimits FROM owners LIMIT 10000) AS o WHERE ratelimits LIKE '%"mode":"local"%') AS found`;
 
 /** $1 the tables of ours; those that are not there yet are left out. */
 const tablesText = `
