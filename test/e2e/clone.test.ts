@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -48,16 +48,17 @@ describe("the command of a clone", () => {
     expect(latchkey.stderr()).toContain('"signal":"SIGTERM"');
   });
 
-  it("runs what was built, where something was, also through a link", async () => {
+  it("runs what was built, unless the sources are newer, also through a link", async () => {
     const clone = makeClone();
+    const built = join(clone, "dist/latchkey.js");
     mkdirSync(join(clone, "dist"));
-    writeFileSync(
-      join(clone, "dist/latchkey.js"),
-      "console.log(process.version, process.argv.slice(2)); process.exit(7)",
-    );
+    writeFileSync(built, "console.log(process.version, process.argv.slice(2)); process.exit(7)");
     symlinkSync(join(clone, "bin/latchkey"), join(clone, "link"));
-    const started = exec(join(clone, "link"), ["a b", "*"], { env: await environmentOf(clone) });
+    const env = await environmentOf(clone);
+    const started = exec(join(clone, "link"), ["a b", "*"], { env });
     await expect(started).rejects.toMatchObject({ code: 7, stdout: `${process.version} [ 'a b', '*' ]\n` });
+    utimesSync(built, 0, 0);
+    expect((await exec(join(clone, "link"), ["--version"], { env })).stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/);
   });
 
   it("says that npm ci is missing", async () => {
