@@ -1,4 +1,4 @@
-// Needs the packed @latchkey/client (docs/quickstart.md) and @connectrpc/connect, @connectrpc/connect-node, @bufbuild/protobuf.
+// In a clone: npm run example connect. Elsewhere it needs @latchkey/client (docs/quickstart.md) and @connectrpc/connect, @connectrpc/connect-node, @bufbuild/protobuf.
 import { createServer } from "node:http";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createClient } from "@latchkey/client";

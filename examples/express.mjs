@@ -1,4 +1,4 @@
-// Needs the packed @latchkey/client (docs/quickstart.md) and express.
+// In a clone: npm run example express. Elsewhere it needs @latchkey/client (docs/quickstart.md) and express.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/express";
 import express from "express";

@@ -1,4 +1,4 @@
-// Needs the packed @latchkey/client (docs/quickstart.md) and fastify.
+// In a clone: npm run example fastify. Elsewhere it needs @latchkey/client (docs/quickstart.md) and fastify.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/fastify";
 import fastify from "fastify";

@@ -1,4 +1,4 @@
-// Needs the packed @latchkey/client (docs/quickstart.md) and hono.
+// In a clone: npm run example hono. Elsewhere it needs @latchkey/client (docs/quickstart.md) and hono.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/hono";
 import { Hono } from "hono";

@@ -1,4 +1,4 @@
-// Needs the packed @latchkey/client (docs/quickstart.md).
+// In a clone: npm run example web. Elsewhere it needs @latchkey/client (docs/quickstart.md).
 // A handler of Request and Response, as a route of Next.js, a Worker, Deno and Bun have it.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/web";

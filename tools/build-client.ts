@@ -8,7 +8,7 @@ import { writeProtoFolder } from "./proto-folder.ts";
 const root = join(import.meta.dirname, "..");
 
 /** By the names under which they are imported. */
-const entryPoints = {
+export const clientEntryPoints = {
   index: "src/sdk/index.ts",
   express: "src/sdk/guard/express.ts",
   fastify: "src/sdk/guard/fastify.ts",
@@ -38,7 +38,7 @@ export async function buildClient(folder: string): Promise<string[]> {
 export function buildScripts(folder: string, format: "esm" | "cjs") {
   return build({
     absWorkingDir: root,
-    entryPoints,
+    entryPoints: clientEntryPoints,
     bundle: true,
     platform: "neutral",
     target: "es2022",

@@ -35,8 +35,9 @@ export function packProgram(destination: string): Promise<PackedBuild> {
     const shipped = manifest.files.filter((name) => !name.startsWith("!")).map((name) => name.split("/")[0] as string);
     for (const name of ["README.md", "LICENSE", ...shipped])
       cpSync(join(root, name), join(folder, name), { recursive: true });
-    // In a clone the command is a launcher, which the package does without.
-    const packed = { ...manifest, bin: { latchkey: "dist/latchkey.js" } };
+    // In a clone the command is a launcher, which runs on the Node that the clone brings. The package does without it, and
+    // says which Node it needs.
+    const packed = { ...manifest, bin: { latchkey: "dist/latchkey.js" }, engines: { node: ">=24" } };
     writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, undefined, 2)}\n`);
     return bundled;
   });

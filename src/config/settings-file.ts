@@ -5,12 +5,17 @@ export interface SettingsFile {
 }
 
 /** A secret on a line of its own that ends with = looks like a name. */
-function shown(name: string): string {
-  return name.startsWith("LATCHKEY_") ? name : "a name";
+function unknown(name: string, suggest: (name: string) => string): string {
+  const isOurs = name.startsWith("LATCHKEY_");
+  return `${isOurs ? name : "a name"}, which is not a setting of Latchkey${isOurs ? suggest(name) : ""}`;
 }
 
 /** Lines of `NAME=value`; a value may stand in quotes. Empty lines and lines that begin with # are skipped. */
-export function parseSettingsFile(text: string, isKnown: (name: string) => boolean): SettingsFile {
+export function parseSettingsFile(
+  text: string,
+  isKnown: (name: string) => boolean,
+  suggest: (name: string) => string = () => "",
+): SettingsFile {
   const problems: string[] = [];
   const values = new Map<string, string>();
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
@@ -19,7 +24,7 @@ export function parseSettingsFile(text: string, isKnown: (name: string) => boole
     const place = `LATCHKEY_SETTINGS_FILE, line ${index + 1},`;
     const { name, value = "" } = /^(?<name>[A-Za-z_]\w*)\s*=\s*(?<value>.*)$/.exec(line)?.groups ?? {};
     if (name === undefined) problems.push(`${place} must be NAME=value`);
-    else if (!isKnown(name)) problems.push(`${place} has ${shown(name)}, which is not a setting of Latchkey`);
+    else if (!isKnown(name)) problems.push(`${place} has ${unknown(name, suggest)}`);
     else if (values.has(name)) problems.push(`${place} has ${name} a second time`);
     else values.set(name, /^(["'])(?<inner>.*)\1$/.exec(value)?.groups?.inner ?? value);
   }

@@ -1,3 +1,4 @@
+import { nearestName } from "../domain/suggest.ts";
 import { internalPortProblems } from "./internal-port-problems.ts";
 import { portProblems } from "./port-problems.ts";
 import { roleProblems } from "./role-problems.ts";
@@ -119,7 +120,7 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
   const names = new Set(knownNames());
   names.delete(variables.settingsFile.name);
   const text = textOfFile(path, environment, readFile);
-  const { values, problems } = parseSettingsFile(text, (name) => names.has(name));
+  const { values, problems } = parseSettingsFile(text, (name) => names.has(name), suggestSetting);
   if (problems.length > 0) throw new SettingsError(problems, undefined, {}, warningsAbout(environment));
   // A secret of the environment also replaces the file that is named for it, and the other way round.
   const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
@@ -171,7 +172,15 @@ function isSet({ name }: Pick<Variable<unknown>, "name">, environment: Environme
 function warningsAbout(environment: Environment): readonly string[] {
   const known = new Set([...namesOfClient, ...knownNames()]);
   const unknown = Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
-  return unknown.map((name) => `${name} is not a setting of Latchkey`);
+  return unknown.map((name) => `${name} is not a setting of Latchkey${suggestSetting(name)}`);
+}
+
+/** Without the prefix, which all of them share and which some lack: `LATCHKEY_PORT` is meant for `PORT`. */
+function suggestSetting(name: string): string {
+  const shortOf = (full: string) => full.replace(/^LATCHKEY_/, "");
+  const byShortName = new Map(knownNames().map((known) => [shortOf(known), known]));
+  const meant = byShortName.get(nearestName(shortOf(name), [...byShortName.keys()]) ?? "");
+  return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
 function knownNames(): string[] {

@@ -3,6 +3,7 @@ import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
 import { updateFieldsOf } from "./decoding/update-fields.ts";
 import { InvalidRequest, type Violation } from "./invalid-request.ts";
+import { phrasePattern } from "./pattern-messages.ts";
 
 const validator = createValidator();
 
@@ -40,7 +41,12 @@ function toViolation({ field, ruleId, message }: RuleViolation): Violation {
   const inside = field.at(-1)?.kind === "list_sub" ? field.at(-2) : field.at(-1);
   const isOfMessage = inside?.kind === "field" && inside.message?.fields.some(({ jsonName }) => jsonName === about);
   const path = field.length === 0 ? about : isOfMessage ? `${jsonPath(field)}.${about}` : jsonPath(field);
-  return { path, message: ruleId === "required" ? requiredMessage(field) : message.replace(/^value /, "") };
+  return { path, message: phrase(field, ruleId, message) };
+}
+
+function phrase(field: Path, ruleId: string, message: string): string {
+  if (ruleId === "required") return requiredMessage(field);
+  return ruleId === "string.pattern" ? phrasePattern(message) : message.replace(/^value /, "");
 }
 
 /** On the wire, a field that is empty or 0 looks like one that was left out. */

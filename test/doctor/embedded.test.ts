@@ -248,7 +248,7 @@ describe.concurrent("latchkey doctor, of an embedded store", () => {
     expect(piped).toMatchObject({ code: 3, stderr: "" });
     expect(piped.stdout).not.toContain("\u001b");
     expect(piped.stdout).toMatch(
-      /^warning: LATCHKEY_CALL_MAX is not a setting of Latchkey\n {2}why: {2}.+\n {2}fix: {2}.+$/m,
+      /^warning: LATCHKEY_CALL_MAX is not a setting of Latchkey; did you mean LATCHKEY_CALLS_MAX\?\n {2}why: {2}.+\n {2}fix: {2}.+$/m,
     );
     expect(piped.stdout).toMatch(/\n1 warning\n$/);
 

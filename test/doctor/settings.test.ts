@@ -69,7 +69,9 @@ describe.concurrent("latchkey doctor, of settings", () => {
     const answers = await Promise.all(wrong.map((each) => runDoctor({ ...misspelt, ...each })));
     for (const answer of answers) {
       expect(answer).toMatchObject({ ids: ["settings-invalid", "settings-unknown"], code: 1 });
-      expect(answer.findings[1]?.problem).toBe("LATCHKEY_VERIFYAUTH is not a setting of Latchkey");
+      expect(answer.findings[1]?.problem).toBe(
+        "LATCHKEY_VERIFYAUTH is not a setting of Latchkey; did you mean LATCHKEY_VERIFY_AUTH?",
+      );
     }
   });
 

@@ -40,7 +40,10 @@ describe("an example", () => {
       expect(readText(`examples/${name}`).split("\n").length - 1, name).toBeLessThanOrEqual(25);
   });
 
-  it.each(examples)("in %s protects its routes", async (name) => {
+  it.each([
+    ...examples.map((name) => [name, "with the packed client"] as const),
+    ...examples.map((name) => [name, "in a clone"] as const),
+  ])("in %s protects its routes, %s", async (name, where) => {
     const { baseUrl, rootKey } = await startTestServer();
     const { keys } = rawClient({ baseUrl, rootKey });
     const { key } = await keys.createKey({
@@ -50,7 +53,7 @@ describe("an example", () => {
       permissions: ["archive.read"],
     });
     const { key: reader } = await keys.createKey({ apiId: "weather", ownerId: "acme" });
-    const url = await start(name, baseUrl);
+    const url = await start(name, baseUrl, where === "in a clone");
     const isConnect = name === "connect.mjs";
     const get = async (path: string, key?: string) => {
       const headers = { ...(key && { authorization: `Bearer ${key}` }) };
@@ -74,9 +77,12 @@ describe("an example", () => {
   });
 
   /** Where it says that it listens. */
-  async function start(name: string, baseUrl: string): Promise<string> {
+  async function start(name: string, baseUrl: string, isClone: boolean): Promise<string> {
     const env = { ...process.env, LATCHKEY_URL: baseUrl, PORT: "0" };
-    const child = spawn(process.execPath, [name], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+    const { example } = (JSON.parse(readText("package.json")) as { scripts: { example: string } }).scripts;
+    const [, ...command] = isClone ? [...example.split(" "), name.replace(".mjs", "")] : ["node", name];
+    const cwd = isClone ? root : folder;
+    const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "inherit"] });
     atTestEnd(() => child.kill("SIGKILL"));
     const [line] = (await once(createInterface(child.stdout), "line")) as [string];
     return line.replace("listening on ", "");

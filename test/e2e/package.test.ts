@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -37,6 +37,12 @@ describe("the package", () => {
     for (const needed of ["README.md", "LICENSE", "docs/errors.md", "dist/THIRD-PARTY-LICENSES", "dist/openapi.json"]) {
       expect(modes.has(needed), needed).toBe(true);
     }
+  });
+
+  it("says which Node it needs, and a clone, which brings it along, takes older ones", () => {
+    const enginesOf = (path: string) => (JSON.parse(readFileSync(path, "utf8")) as { engines: object }).engines;
+    expect(enginesOf(join(project, "node_modules/latchkey/package.json"))).toEqual({ node: ">=24" });
+    expect(enginesOf(join(root, "package.json"))).toEqual({ node: ">=20" });
   });
 
   it("serves from a project that has nothing else, and knows its version", async () => {

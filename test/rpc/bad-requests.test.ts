@@ -121,6 +121,7 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
   const problems: string[] = [];
   const check = (right: boolean, problem: string) => right || problems.push(problem);
   check(refusal.code === request.code, `code ${refusal.code}: ${refusal.message}`);
+  check(!/regex|[\^$]/i.test(refusal.message), `a regular expression: ${refusal.message}`);
   const requestId = answer.headers.get("x-request-id");
   check(/^req_\w{22}$/.test(requestId ?? ""), `x-request-id ${requestId}`);
   const bytes = answer.body.length + [...answer.headers, ...answer.trailers].join().length;

@@ -1,9 +1,9 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import { suggest } from "../../domain/suggest.ts";
 import { UsageError } from "./command-error.ts";
 import { type Flag, fieldsOf, flagName, flagsOf, kebabCase, requestFieldsOf } from "./flags.ts";
 import type { Command } from "./groups.ts";
 import { parseBatch } from "./import-in-batches.ts";
-import { suggest } from "./nearest-name.ts";
 import type { GivenFlag } from "./parse-arguments.ts";
 import { parseJson, parseValue } from "./parse-value.ts";
 import type { Input } from "./read-input.ts";

@@ -1,8 +1,8 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import { suggest } from "../../domain/suggest.ts";
 import { UsageError } from "./command-error.ts";
 import { fieldsOf, flagName, kebabCase } from "./flags.ts";
 import type { Command } from "./groups.ts";
-import { suggest } from "./nearest-name.ts";
 import type { Json } from "./set-field.ts";
 
 /** A field of an answer, or a field of a field. */

@@ -1,8 +1,8 @@
+import { suggest } from "../../domain/suggest.ts";
 import { type Column, chooseColumns, rowColumnsOf } from "./columns.ts";
 import { UsageError } from "./command-error.ts";
 import { fieldsOf, formats } from "./flags.ts";
 import type { Command } from "./groups.ts";
-import { suggest } from "./nearest-name.ts";
 
 type Format = keyof typeof formats;
 

@@ -1,6 +1,6 @@
+import { suggest } from "../../domain/suggest.ts";
 import { UsageError } from "./command-error.ts";
 import { kebabCase } from "./flags.ts";
-import { suggest } from "./nearest-name.ts";
 
 /** What the parser has to know of a flag. */
 export interface KnownFlag {

@@ -1,8 +1,8 @@
+import { suggest } from "../../domain/suggest.ts";
 import { openTransport } from "../../sdk/transport.ts";
 import { secretAsArgument } from "./build-request.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { proposeUrl } from "./connection.ts";
-import { suggest } from "./nearest-name.ts";
 import { type KnownFlag, parseArguments } from "./parse-arguments.ts";
 import {
   leaveProfile,

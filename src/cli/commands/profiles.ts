@@ -1,9 +1,9 @@
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { suggest } from "../../domain/suggest.ts";
 import { claimPrivateFolder } from "../compile-cache.ts";
 import { CommandError, UsageError } from "./command-error.ts";
-import { suggest } from "./nearest-name.ts";
 
 /** Where a service is, and the root key that goes with it: neither is used without the other. */
 export interface Profile {

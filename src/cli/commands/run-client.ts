@@ -1,6 +1,6 @@
+import { suggest } from "../../domain/suggest.ts";
 import { CommandError, type ExitCode } from "./command-error.ts";
 import { groups } from "./groups.ts";
-import { suggest } from "./nearest-name.ts";
 import { findGroup, runCommand } from "./run-command.ts";
 
 /** Commands of this folder that are no group of methods. Each is loaded when it is used. */

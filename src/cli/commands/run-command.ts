@@ -1,3 +1,4 @@
+import { suggest } from "../../domain/suggest.ts";
 import { createProgress } from "../progress.ts";
 import { buildRequest } from "./build-request.ts";
 import { type Call, itemsOf, openCall } from "./call-method.ts";
@@ -8,7 +9,6 @@ import { type Command, type CommandGroup, groups } from "./groups.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { callInBatches, hasError } from "./import-in-batches.ts";
 import { isForAllApis, listForAllApis } from "./list-all-apis.ts";
-import { suggest } from "./nearest-name.ts";
 import { type CommandLine, parseCommandLine } from "./parse-command-line.ts";
 import { operandOf, printOutput } from "./print-output.ts";
 import { processInput as input } from "./read-input.ts";

@@ -1,6 +1,11 @@
-import { editDistance } from "../../domain/edit-distance.ts";
+import { editDistance } from "./edit-distance.ts";
 
-/** The name that was probably meant, or undefined if none is near. */
+/** A sentence to put behind an error: the name that was probably meant. Nothing if none is near. */
+export function suggest(typed: string, names: readonly string[], before = ""): string {
+  const name = nearestName(typed, names);
+  return name === undefined ? "" : `; did you mean ${before}${name}?`;
+}
+
 export function nearestName(typed: string, names: readonly string[]): string | undefined {
   const near = names.map((name) => ({ name, distance: distanceOf(typed, name) }));
   const [best] = near.toSorted((a, b) => a.distance - b.distance);
@@ -17,10 +22,4 @@ function distanceOf(typed: string, name: string): number {
 
 function sorted(text: string): string {
   return [...text].sort().join("");
-}
-
-/** A sentence to put behind an error, or nothing. */
-export function suggest(typed: string, names: readonly string[], before = ""): string {
-  const name = nearestName(typed, names);
-  return name === undefined ? "" : `; did you mean ${before}${name}?`;
 }
