@@ -353,8 +353,8 @@ export interface VerifyKeyResponse {
   /**
    * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
    * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: a limit is
-   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Treat a code you do not know
-   * as a refusal.
+   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Of a code that you do not
+   * know, go by `valid`.
    */
   code:
     | "VALID"
