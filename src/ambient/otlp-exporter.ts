@@ -58,10 +58,10 @@ export class OtlpExporter {
   }
 
   /** Sends what is left, for two seconds at most. */
-  async stop(): Promise<void> {
+  async stop(withinMs = stopWithinMs): Promise<void> {
     this.#isStopping = true;
     this.#wake();
-    const giveUp = setTimeout(() => this.#stopped.abort(), stopWithinMs);
+    const giveUp = setTimeout(() => this.#stopped.abort(), withinMs);
     await this.#running;
     clearTimeout(giveUp);
   }

@@ -43,7 +43,7 @@ describe.concurrent("the exporter of traces", () => {
   it("sends every span once, in batches, with its times to the microsecond", async () => {
     const { collector, exporter, addAll, counts } = await setUp();
     addAll(1100);
-    await exporter.stop();
+    await exporter.stop(60_000);
     expect(await counts()).toEqual({ exported: 1100, failed: 0, dropped: 0 });
     expect(collector.requests.length).toBe(3);
     const spans = collector.spans();
