@@ -41,7 +41,8 @@ export async function startService(environment: Record<string, string> = {}): Pr
       service
         .stderr()
         .split("\n")
-        .filter((line) => /"level":"(warn|error)"|"level":[45]0/.test(line)),
+        .filter((line) => /"level":"(warn|error)"|"level":[45]0/.test(line))
+        .filter((line) => !line.includes("the store was empty: a new one was created")),
     stop() {
       for (const each of undo) each();
       rmSync(folder, { recursive: true, force: true });
