@@ -1,13 +1,13 @@
-// Changes keys at random moments, as independent callers would, in a process of its own: it starts with an `Order`, and stops
-// with any other message. Requests are written and answers counted by hand, so that it takes little of the core that it shares
-// with the load.
+// Changes keys at random moments, as independent callers would, or one after the other, as one caller would, in a process of
+// its own: it starts with an `Order`, and stops with any other message. Requests are written and answers counted by hand, so
+// that it takes little of the core that it shares with the load.
 import net from "node:net";
 
 export interface Order {
   readonly port: number;
   readonly rootKey: string;
   readonly keyIds: readonly string[];
-  readonly perSecond: number;
+  readonly perSecond: number | "one after the other";
 }
 
 /** How many changes were asked for, how many of them only at the end, and how many were answered with 200. */
@@ -40,31 +40,35 @@ async function changeKeys({ port, rootKey, keyIds, perSecond }: Order): Promise<
       const text = bytes.toString("latin1");
       answered += text.split("HTTP/1.1 ").length - 1;
       done += text.split("HTTP/1.1 200 ").length - 1;
+      if (perSecond === "one after the other" && isRunning) ask();
     });
   }
   const head = `POST /v1/keys.updateKey HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${rootKey}\r\ncontent-type: application/json\r\n`;
   const startedMs = performance.now();
   let asked = 0;
   let nextMs = 0;
+  let isRunning = true;
   const ask = () => {
-    for (const nowMs = performance.now() - startedMs; nextMs <= nowMs; asked++, number++) {
-      nextMs -= (Math.log(1 - Math.random()) * 1000) / perSecond;
-      const body = JSON.stringify({
-        keyId: keyIds[number % keyIds.length],
-        name: `name ${number}`,
-        meta: { n: number },
-      });
-      sockets[number % connections]?.write(`${head}content-length: ${body.length}\r\n\r\n${body}`);
-    }
+    const body = JSON.stringify({ keyId: keyIds[number % keyIds.length], name: `name ${number}`, meta: { n: number } });
+    sockets[number % connections]?.write(`${head}content-length: ${body.length}\r\n\r\n${body}`);
+    asked++;
+    number++;
   };
-  const pace = setInterval(ask, tickMs);
+  const askAllDue = () => {
+    if (perSecond === "one after the other") return;
+    for (const nowMs = performance.now() - startedMs; nextMs <= nowMs; ask())
+      nextMs -= (Math.log(1 - Math.random()) * 1000) / perSecond;
+  };
+  if (perSecond === "one after the other") ask();
+  const pace = setInterval(askAllDue, tickMs);
   await new Promise<void>((resolve) => {
     stop = resolve;
   });
+  isRunning = false;
   clearInterval(pace);
   const inTime = asked;
   // What could not be sent while the machine stood still.
-  ask();
+  askAllDue();
   const untilMs = performance.now() + answeredMs;
   while (answered < asked && performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, tickMs));
   for (const socket of sockets) socket.destroy();

@@ -6,7 +6,7 @@ import { freePort } from "../../test/support/local-server.ts";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
 import { readMetrics, sumMetric } from "../../test/support/read-metric.ts";
 import { type Latchkey, rootKey, startLatchkey } from "../contestants/latchkey.ts";
-import type { Bench, Section } from "../harness/section.ts";
+import type { Bench, Goal, Section } from "../harness/section.ts";
 import type { Changed, Order } from "../loads/change-keys-process.ts";
 import { type Load, loadCore } from "../loads/load-programs.ts";
 import { writeKeyFile } from "../loads/wrk-scripts.ts";
@@ -14,38 +14,50 @@ import { median } from "../rounds.ts";
 
 const keysCount = 1000;
 const updatesPerSecond = 100;
+/** A caller that waits for each answer has to get as many through. */
+const serialMin = 200;
 const warmUp = { perSecond: 400, ms: 5000 };
-const sliceMs = 500;
-/** Slices with changes, for each round that others have. */
-const slicesPerRound = 8;
+/** How changes are made, for how long at a time, and how many times for each round that others have. */
+const atRandomMoments = { perSecond: updatesPerSecond, sliceMs: 500, slicesPerRound: 8 } as const;
+/** Longer: such a caller is noticed after some calls. */
+const oneAfterTheOther = { perSecond: "one after the other", sliceMs: 2000, slicesPerRound: 2 } as const;
+type Pace = typeof atRandomMoments | typeof oneAfterTheOther;
 /** The load goes on for so much longer than the slices should take. It has to be under way in all of them. */
 const loadedLonger = 1.8;
 /** The part of all changes that may come after their slices, on a machine that stands still at times. */
 const lateMax = 0.2;
 
-export const updates: Section<"sqlite" | "pg"> = {
+export const updates: Section<"sqlite" | "sqliteSerial" | "sqliteSerialRate" | "pg" | "pgSerial" | "pgSerialRate"> = {
   title: "Changes under load",
-  how: `${keysCount} cached keys verified in turn over 32 connections, without a pause. In every other slice of ${sliceMs} ms, ${updatesPerSecond} of them a second are changed by \`keys.updateKey\` (name and metadata), at random moments. A changed key is looked up again. Before that, ${(warmUp.perSecond * warmUp.ms) / 1000} changes in ${warmUp.ms / 1000} s warm up the code of changes. The server has one core; the load and the caller of \`updateKey\` share the other, and Postgres runs on both. So the throughput also pays for the caller and the database, which are elsewhere in production: the targets go by the server's own processor time for each verification, with that of the changes. A slice is compared with the one before and the one after it; the ratios are medians.`,
-  goals: {
-    sqlite: {
-      what: "embedded store, verifications for the same processor time, beside those without changes",
-      unit: "×",
-      atLeast: 0.9,
-    },
-    pg: {
-      what: "Postgres, verifications for the same processor time, beside those without changes",
-      unit: "×",
-      atLeast: 0.9,
-    },
-  },
+  how: `${keysCount} cached keys verified in turn over 32 connections, without a pause. In every other slice of ${atRandomMoments.sliceMs} ms, ${updatesPerSecond} of them a second are changed by \`keys.updateKey\` (name and metadata), at random moments; then, in slices of ${oneAfterTheOther.sliceMs} ms, by one caller, one after the other, as fast as that goes. A changed key is looked up again. Before that, ${(warmUp.perSecond * warmUp.ms) / 1000} changes in ${warmUp.ms / 1000} s warm up the code of changes. The server has one core; the load and the caller of \`updateKey\` share the other, and Postgres runs on both. So the throughput also pays for the caller and the database, which are elsewhere in production: the targets go by the server's own processor time for each verification, with that of the changes. A slice is compared with the one before and the one after it; the ratios are medians.`,
+  goals: { ...goalsOf("sqlite", "embedded store"), ...goalsOf("pg", "Postgres") },
   async measure(bench) {
     const sqlite = await measureStore(bench, "Embedded store", {});
     const server = await PostgresServer.start();
     bench.atEnd(() => server.remove());
     const pg = await measureStore(bench, "Postgres", { DATABASE_URL: await server.createDatabase() });
-    return { text: [sqlite.text, pg.text], figures: { sqlite: sqlite.ratio, pg: pg.ratio } };
+    return {
+      text: [sqlite.text, pg.text],
+      figures: {
+        sqlite: sqlite.atRandom.ratio,
+        sqliteSerial: sqlite.serial.ratio,
+        sqliteSerialRate: sqlite.serial.changesPerSecond,
+        pg: pg.atRandom.ratio,
+        pgSerial: pg.serial.ratio,
+        pgSerialRate: pg.serial.changesPerSecond,
+      },
+    };
   },
 };
+
+function goalsOf<Store extends string>(store: Store, name: string) {
+  const what = `${name}, verifications for the same processor time, beside those without changes`;
+  return {
+    [store]: { what, unit: "×", atLeast: 0.9 },
+    [`${store}Serial`]: { what: `${what}, with one caller after the other`, unit: "×", atLeast: 0.8 },
+    [`${store}SerialRate`]: { what: `${name}, changes of one caller a second`, unit: "", atLeast: serialMin },
+  } as Record<Store | `${Store}Serial` | `${Store}SerialRate`, Goal>;
+}
 
 async function measureStore(bench: Bench, title: string, environment: Readonly<Record<string, string>>) {
   const internalPort = await freePort();
@@ -60,9 +72,33 @@ async function measureStore(bench: Bench, title: string, environment: Readonly<R
   const change = startChanging(bench, server, keyIds);
   await change(warmUp.perSecond, warmUp.ms);
   await load(bench.turns.warmUpMs);
+  const head = `| ${title}: requests per second | median | spread | ratio | CPU µs each | CPU ratio |\n${"|---".repeat(6)}|`;
+  const atRandom = await compare(bench, internalPort, load, change, atRandomMoments);
+  const serial = await compare(bench, internalPort, load, change, oneAfterTheOther);
+  const text = [
+    head,
+    line("verifications", atRandom.alone, [1, 1]),
+    line("the same, beside changes", atRandom.changing, [atRandom.throughput, atRandom.ratio]),
+    line(`beside ${serial.changesPerSecond.toFixed(0)} changes a second of one caller`, serial.changing, [
+      serial.throughput,
+      serial.ratio,
+    ]),
+  ];
+  return { text: text.join("\n"), atRandom, serial };
+}
+
+function line(name: string, measured: readonly Slice[], ratios: readonly number[]): string {
+  const rates = measured.map(perSecond);
+  const cells = [median(rates).toFixed(0), `${Math.min(...rates).toFixed(0)}–${Math.max(...rates).toFixed(0)}`];
+  const [throughput, cpu] = ratios.map((each) => `${each.toFixed(2)} ×`);
+  return `| ${[name, ...cells, throughput, median(measured.map(cpuMicros)).toFixed(1), cpu].join(" | ")} |`;
+}
+
+/** Slices with such changes, each beside those before and after it. */
+async function compare(bench: Bench, internalPort: number, load: Load, change: Change, pace: Pace) {
   const changed: Changed[] = [];
-  const slices = await measureSlices(bench, internalPort, load, async () => {
-    changed.push(await change(updatesPerSecond, sliceMs));
+  const slices = await measureSlices(bench, internalPort, load, pace, async () => {
+    changed.push(await change(pace.perSecond, pace.sliceMs));
   });
   const sumOf = (what: keyof Changed) => changed.reduce((sum, each) => sum + each[what], 0);
   if (sumOf("late") > sumOf("asked") * lateMax)
@@ -73,23 +109,14 @@ async function measureStore(bench: Bench, title: string, environment: Readonly<R
     const [before, after] = [slices[i - 1], slices[i + 1]];
     return i % 2 === 1 && before && after ? [{ slice, alone: together(before, after) }] : [];
   });
-  const cpuRatio = median(compared.map(({ slice, alone }) => cpuMicros(alone) / cpuMicros(slice)));
-  const ratio = median(compared.map(({ slice, alone }) => perSecond(slice) / perSecond(alone)));
-  const line = (name: string, measured: readonly Slice[], ratios: readonly number[]) => {
-    const rates = measured.map(perSecond);
-    const cells = [median(rates).toFixed(0), `${Math.min(...rates).toFixed(0)}–${Math.max(...rates).toFixed(0)}`];
-    const [throughput, cpu] = ratios.map((each) => `${each.toFixed(2)} ×`);
-    return `| ${[name, ...cells, throughput, median(measured.map(cpuMicros)).toFixed(1), cpu].join(" | ")} |`;
-  };
-  const head = `| ${title}: requests per second | median | spread | ratio | CPU µs each | CPU ratio |\n${"|---".repeat(6)}|`;
-  const alone = compared.map((each) => each.alone);
   const changing = compared.map((each) => each.slice);
-  const text = [
-    head,
-    line("verifications", alone, [1, 1]),
-    line("the same, beside changes", changing, [ratio, cpuRatio]),
-  ];
-  return { text: text.join("\n"), ratio: cpuRatio };
+  return {
+    alone: compared.map((each) => each.alone),
+    changing,
+    ratio: median(compared.map(({ slice, alone }) => cpuMicros(alone) / cpuMicros(slice))),
+    throughput: median(compared.map(({ slice, alone }) => perSecond(slice) / perSecond(alone))),
+    changesPerSecond: (sumOf("done") * 1000) / changing.reduce((sum, { ms }) => sum + ms, 0),
+  };
 }
 
 /** What the server did, in all until now or in a slice of time. */
@@ -112,7 +139,13 @@ function perSecond({ verified, ms }: Slice): number {
 }
 
 /** Slices under one load, the first and the last without changes. */
-async function measureSlices({ turns }: Bench, internalPort: number, load: Load, change: () => Promise<void>) {
+async function measureSlices(
+  { turns }: Bench,
+  internalPort: number,
+  load: Load,
+  { sliceMs, slicesPerRound }: Pace,
+  change: () => Promise<void>,
+) {
   const count = turns.rounds * slicesPerRound * 2 + 1;
   let isLoaded = true;
   const loading = load(turns.warmUpMs + count * sliceMs * loadedLonger).finally(() => {
@@ -146,7 +179,7 @@ async function readDone(internalPort: number): Promise<Slice> {
   };
 }
 
-type Change = (perSecond: number, ms: number) => Promise<Changed>;
+type Change = (perSecond: Order["perSecond"], ms: number) => Promise<Changed>;
 
 /** What it answers changes keys for a while. Throws if changes failed. */
 function startChanging(bench: Bench, { port }: Latchkey, keyIds: readonly string[]): Change {

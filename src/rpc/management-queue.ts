@@ -4,6 +4,13 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 
 /** How long management calls are gathered on a thread that verifications keep busy: until no other comes, and no longer. */
 const gathered = { untilQuietMs: 40, atMostMs: 100 };
+/**
+ * A caller that waits for each answer before it makes its next call is noticed by three calls in a row that came right after
+ * an answer, and remembered until none comes for a while.
+ */
+const serialCaller = { callsToNotice: 3, followsMs: 5, rememberedMs: 20 };
+/** For such callers: the time from one begin to the next, for each call that was begun. */
+const pacedMsPerCall = 1;
 /** How much of its time a busy thread works, and how many verifications it answers for each management call. */
 const busyFrom = { utilisation: 0.7, verificationsPerCall: 20 };
 /** How long a judgement holds. One over a longer time than the maximum says nothing about now. */
@@ -21,15 +28,23 @@ export interface ManagementQueueDeps extends Pick<Ambient, "clock"> {
 /**
  * Verifications come first: where they keep a thread busy, management calls wait until none has come for 40 ms, or one waits
  * for 100 ms, and are begun together. One that comes after hundreds of verifications finds none of its code and data in the
- * processor's caches, and takes several times as long as the next one right after it (adr 39). Other threads begin them
- * immediately. Calls always begin in order of arrival.
+ * processor's caches, and takes several times as long as the next one right after it (adr 39). Gathering does not help a
+ * caller that waits for each answer: as long as there is one, calls begin immediately, up to 1000 a second in all.
+ * Threads that are not busy begin them immediately. Calls always begin in order of arrival.
  */
 export class ManagementQueue {
   readonly #clock: Ambient["clock"];
   readonly #utilisation: () => number;
   /** They begin calls and do not throw. */
   readonly #waiting: (() => void)[] = [];
-  #gatheredUntilMs = 0;
+  /** When those that wait are begun at the latest. */
+  #beginsByMs = 0;
+  #beginsPacedFromMs = Number.NEGATIVE_INFINITY;
+  /** Calls that are begun and not answered yet. */
+  #underWay = 0;
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
+  /** How many in a row came right after an answer. */
+  #followed = 0;
   #timer: NodeJS.Timeout | undefined;
   #isBusy = false;
   #judgedAtMs = Number.NEGATIVE_INFINITY;
@@ -49,8 +64,9 @@ export class ManagementQueue {
 
   /** Resolves and rejects as the call does. */
   run<Answer>(call: () => MaybePromise<Answer>): Promise<Answer> {
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<Answer>((resolve, reject) => {
       const begin = () => {
+        this.#underWay++;
         try {
           resolve(call());
         } catch (error) {
@@ -61,13 +77,42 @@ export class ManagementQueue {
       const nowMs = this.#clock.monotonicMs();
       this.#judge(nowMs);
       if (!this.#isBusy && this.#waiting.length === 0) return begin();
-      if (this.#waiting.length === 0) this.#gatheredUntilMs = nowMs + gathered.atMostMs;
       this.#waiting.push(begin);
+      this.#setTimer(nowMs);
       if (this.#waiting.length > waitingMax) this.#waiting.shift()?.();
-      clearTimeout(this.#timer);
-      const leftMs = this.#isBusy ? Math.min(gathered.untilQuietMs, this.#gatheredUntilMs - nowMs) : 0;
-      this.#timer = setTimeout(() => this.#beginSome(), leftMs);
     });
+    const onAnswer = () => {
+      this.#underWay--;
+      this.#answeredAtMs = this.#clock.monotonicMs();
+    };
+    answer.then(onAnswer, onAnswer);
+    return answer;
+  }
+
+  /** For a call that was just put at the end of those that wait. */
+  #setTimer(nowMs: number): void {
+    const isFirst = this.#waiting.length === 1;
+    if (isFirst) this.#lookForSerialCaller(nowMs);
+    const isPaced = this.#followed >= serialCaller.callsToNotice;
+    if (isFirst) this.#beginsByMs = isPaced ? this.#beginsPacedFromMs : nowMs + gathered.atMostMs;
+    if (!this.#isBusy) this.#beginsByMs = nowMs;
+    const leftMs = this.#beginsByMs - nowMs;
+    clearTimeout(this.#timer);
+    if (isFirst && leftMs <= 0) this.#beginAll();
+    else this.#timer = setTimeout(() => this.#beginAll(), isPaced ? leftMs : Math.min(gathered.untilQuietMs, leftMs));
+  }
+
+  /** A call that comes while another is under way says nothing: it can be anyone's. */
+  #lookForSerialCaller(nowMs: number): void {
+    if (this.#underWay > 0) return;
+    const { callsToNotice, followsMs, rememberedMs } = serialCaller;
+    const withinMs = this.#followed < callsToNotice ? followsMs : rememberedMs;
+    this.#followed = nowMs - this.#answeredAtMs <= withinMs ? this.#followed + 1 : 0;
+  }
+
+  #beginAll(): void {
+    this.#beginsPacedFromMs = this.#clock.monotonicMs() + this.#waiting.length * pacedMsPerCall;
+    this.#beginSome();
   }
 
   #judge(nowMs: number): void {

@@ -73,7 +73,7 @@ describe.concurrent("the exporter of traces", () => {
     const { collector, exporter, addAll, counts } = await setUp();
     collector.isEndless = true;
     addAll(1);
-    await exporter.stop();
+    await exporter.stop(60_000);
     expect(await counts()).toEqual({ exported: 1, failed: 0, dropped: 0 });
   });
 
@@ -84,7 +84,7 @@ describe.concurrent("the exporter of traces", () => {
     await expect.poll(counts).toMatchObject({ failed: 512 });
     collector.status = 200;
     addAll(10);
-    await exporter.stop();
+    await exporter.stop(60_000);
     expect(await counts()).toEqual({ exported: 10, failed: 512, dropped: 0 });
   });
 });

@@ -36,6 +36,15 @@ function setUp(thread = { utilisation: 1 }) {
       pass(100);
       begun.length = 0;
     },
+    /** One makes three calls, each right after an answer. */
+    async noticeSerialCaller() {
+      for (let i = 0; i < 4; i++) {
+        const next = call("of a serial caller");
+        pass(40);
+        verify(1000);
+        await next;
+      }
+    },
   };
 }
 
@@ -120,6 +129,65 @@ describe("on a thread that verifications keep busy", () => {
     expect(begun.slice(4)).toEqual([]);
     pass(1);
     expect(begun.slice(4)).toEqual(["e", "f"]);
+  });
+
+  it("a caller that waits for each answer is noticed, and does not wait for others", async () => {
+    const { becomeBusy, noticeSerialCaller, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    await noticeSerialCaller();
+    for (const name of ["a", "b", "c"]) {
+      pass(3);
+      const next = call(name);
+      expect(begun.at(-1)).toBe(name);
+      verify(1000);
+      await next;
+    }
+    pass(20);
+    const late = call("late");
+    expect(begun.at(-1)).toBe("late");
+    await late;
+    // Calls are gathered again when none has come for a while.
+    pass(21);
+    void call("somebody's");
+    pass(39);
+    expect(begun.at(-1)).toBe("late");
+    pass(1);
+    expect(begun.at(-1)).toBe("somebody's");
+  });
+
+  it("several such callers together make up to 1000 calls a second", async () => {
+    const { becomeBusy, noticeSerialCaller, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    await noticeSerialCaller();
+    pass(1);
+    const first = call("a");
+    // They come while another is under way, and say nothing about the caller.
+    const others = ["b", "c", "d"].map((name) => call(name));
+    expect(begun.at(-1)).toBe("a");
+    pass(1);
+    expect(begun.slice(-4)).toEqual(["a", "b", "c", "d"]);
+    verify(1000);
+    await Promise.all([first, ...others]);
+    void call("e");
+    pass(2);
+    expect(begun.at(-1)).toBe("d");
+    pass(1);
+    expect(begun.at(-1)).toBe("e");
+  });
+
+  it("two calls that happen to come right after an answer are no such caller", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    for (const afterMs of [0, 5, 5, 6, 5, 5, 6]) {
+      pass(afterMs);
+      const next = call("next");
+      pass(39);
+      expect(begun).toEqual([]);
+      pass(1);
+      verify(1000);
+      await next;
+      begun.length = 0;
+    }
   });
 
   it("those that fail do not keep others waiting", async () => {
