@@ -15,7 +15,7 @@ import {
   message as messageRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
-import { absent_needs } from "../../gen/latchkey/v1/options_pb.js";
+import { absent_means_all, absent_needs } from "../../gen/latchkey/v1/options_pb.js";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 import { gadgetsFile } from "../support/gadgets.ts";
 import { compileTestProtos } from "../support/test-protos.ts";
@@ -62,6 +62,7 @@ describe("codecs", () => {
       /ratelimits.*rule unique/,
     ],
     ["a list whose absence means more", absentNeeds, /ratelimits.*absent_needs/],
+    ["a list whose absence means all", absentMeansAll, /ratelimits.*absent_means_all/],
     [
       "a rule about a message",
       rules("TakeGadgetsRequest", "remaining", { cel: [{ id: "a", expression: "true" }] }),
@@ -166,6 +167,10 @@ function bounds(gte: number, lte: number) {
 
 function absentNeeds(file: FileDescriptorProto): void {
   setExtension(found(fieldOf(file, "TakeGadgetsRequest", "ratelimits").options), absent_needs, "key");
+}
+
+function absentMeansAll(file: FileDescriptorProto): void {
+  setExtension(found(fieldOf(file, "TakeGadgetsRequest", "ratelimits").options), absent_means_all, true);
 }
 
 function setMessageRule(file: FileDescriptorProto, name: string): void {

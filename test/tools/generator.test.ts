@@ -54,12 +54,13 @@ describe("openapi.json", () => {
       expect(post.operationId).toBe(`${group}.${name}`);
       expect(post.summary).not.toBe("");
       expect(isPublic).toBe(getOption(method, public$));
-      expect(post.security).toEqual(isPublic ? [] : [{ rootKey: [getOption(method, permission)] }]);
+      const asRoot = { rootKey: isPublic ? [] : [getOption(method, permission)] };
+      expect(post.security).toEqual(isPublic ? [{}, asRoot] : [asRoot]);
       for (const status of ["401", "403", "429"]) expect(status in post.responses).toBe(!isPublic);
       expect(post.requestBody.content["application/json"].schema.$ref).toContain(method.input.name);
       expect(post.responses["200"].content["application/json"].schema.$ref).toContain(method.output.name);
     }
-    expect(operationsOf("/v1/keys.verifyKey").post.security).toEqual([]);
+    expect(operationsOf("/v1/keys.verifyKey").post.security).toEqual([{}, { rootKey: [] }]);
   });
 
   it("refuses unknown fields in requests and tolerates them in answers", () => {
@@ -82,6 +83,20 @@ describe("openapi.json", () => {
     expect(schemaOf("VerifyKeyResponse").required).toEqual(["valid", "code", "meta", "requestId", "ratelimits"]);
     expect(schemaOf("RatelimitState").properties.reset).toMatchObject({ type: "integer", format: "int64" });
     expect(schemaOf("Error").properties.error?.properties.code?.enum).toEqual(ERRORS.map((error) => error.code));
+  });
+
+  it("states what has to be in a request beside its fields", () => {
+    const oneOfTwo = [{ required: ["keyId"] }, { required: ["key"] }];
+    expect(schemaOf("GetKeyRequest")).toMatchObject({ oneOf: oneOfTwo });
+    expect(openapi.paths["/v1/keys.getKey"]?.get?.parameters).toMatchObject([{ name: "keyId", required: true }]);
+    expect(schemaOf("ListKeysRequest")).toMatchObject({ anyOf: [{ required: ["apiId"] }, { required: ["ownerId"] }] });
+    expect(schemaOf("ImportKeysRequest")).toMatchObject({ required: ["apiId", "keys"] });
+    expect(schemaOf("CreateRootKeyRequest").properties.permissions).toMatchObject({ type: "array", minItems: 1 });
+    expect(schemaOf("CreateRootKeyRequest").properties.apiIds).toMatchObject({ type: ["array", "null"], minItems: 1 });
+    expect(schemaOf("CreateKeyRequest").properties.ipAllow).toMatchObject({ items: { format: "ip-range" } });
+    expect(schemaOf("VerifyKeyRequest").properties.ip).toMatchObject({ type: "string", format: "ip" });
+    const least = (name: string) => (schemaOf(name) as { minProperties?: number }).minProperties;
+    expect(["UpdateKeyRequest", "KeyDefaultsUpdate", "NamedRatelimitUpdate"].map(least)).toEqual([2, 1, undefined]);
   });
 
   it("tells the errors and headers that are particular to a method", () => {

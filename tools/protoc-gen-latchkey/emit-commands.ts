@@ -115,7 +115,7 @@ function commandName(method: string, nouns: readonly string[]): string {
 
 /** A list of messages that must not be empty is what a request takes many of; the answer has a list of messages then. */
 function batchOf(request: readonly Field[], response: readonly Field[]): object | undefined {
-  const many = request.find((field) => isNeeded(field) && isListOfMessages(field.type));
+  const many = request.find((field) => field.required && isListOfMessages(field.type));
   const results = response.find(({ type }) => isListOfMessages(type));
   const max = many?.bounds.maxItems;
   return many && results && typeof max === "number" ? { field: many.name, max, results: results.name } : undefined;
@@ -123,10 +123,6 @@ function batchOf(request: readonly Field[], response: readonly Field[]): object 
 
 function isListOfMessages(type: FieldType): boolean {
   return type.kind === "list" && type.items.type.kind === "message";
-}
-
-function isNeeded({ required, bounds }: Field): boolean {
-  return required || Number(bounds.minItems ?? 0) > 0;
 }
 
 function fieldOf(field: Field): object {
@@ -137,7 +133,7 @@ function fieldOf(field: Field): object {
     type: single.kind === "struct" ? "object" : single.kind,
     message: single.kind === "message" ? single.name : undefined,
     isList: type.kind === "list" || undefined,
-    isRequired: isNeeded(field) || undefined,
+    isRequired: field.required || undefined,
     canBeNull: change === "set or remove" || undefined,
     isSecret: secret || undefined,
     values: single.kind === "string" && single.oneOf.length > 0 ? single.oneOf : undefined,

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { EXAMPLES } from "./examples.ts";
 import { ERRORS, type Status } from "./http-facts.ts";
+import { errorSchema, idempotencyKey, json, ref, sharedHeaders, sharedResponses } from "./openapi-shared.ts";
 import { type Authz, readAuthz } from "./read-authz.ts";
 import type { Contract, Message, Method, Route, Service } from "./read-contract.ts";
 import type { Field } from "./read-field.ts";
@@ -69,13 +70,10 @@ function operation(method: Method, route: Route, service: Service, messages: rea
     tags: [tagOf(service)],
     summary,
     ...(description && { description }),
-    // Written even if it is empty: a missing list could also be a mistake.
-    security: method.isPublic ? [] : [{ rootKey: [method.permission] }],
+    security: method.isPublic ? [{}, { rootKey: [] }] : [{ rootKey: [method.permission] }],
     ...(route.verb === "GET"
       ? {
-          parameters: request?.fields
-            .filter(({ secret }) => !secret)
-            .map((field) => parameterOf(field, example?.request[field.name])),
+          parameters: request && parametersOf(request).map((field) => parameterOf(field, example?.request[field.name])),
         }
       : {
           ...(method.isIdempotent && { parameters: [ref("parameters", "IdempotencyKey")] }),
@@ -151,6 +149,17 @@ function namesStored({ name }: Method, { fields }: Message): boolean {
   return ids.length > 0 && name !== "createOwner";
 }
 
+/** A request by GET has no secrets. What is needed unless a secret is there has to be there. */
+function parametersOf({ fields, rules }: Message): Field[] {
+  const alternatives = (rules.oneOf ?? []) as { required: string[] }[];
+  const isSecret = (name: string) => fields.some((field) => field.name === name && field.secret);
+  const left = alternatives.filter(({ required }) => !required.some(isSecret));
+  const needed = left.length === 1 ? left[0]?.required : [];
+  return fields
+    .filter(({ secret }) => !secret)
+    .map((field) => ({ ...field, required: field.required || needed?.includes(field.name) === true }));
+}
+
 function parameterOf(field: Field, example: unknown): object {
   const { description, ...schema } = propertyOf(field);
   return {
@@ -177,8 +186,10 @@ function sharedResponseOf(status: Status): keyof typeof sharedResponses {
   return status === 503 ? "Unavailable" : "Error";
 }
 
-function schemaOf({ role, comment, fields, needs, readAs }: Message, messages: readonly Message[]): object {
+function schemaOf({ role, comment, fields, rules, readAs, formOf }: Message, messages: readonly Message[]): object {
   const required = fields.filter((field) => field.required).map((field) => field.name);
+  // An update changes something. An item of a list that is recognised by its name need not.
+  const mustChange = fields.some(({ change }) => change) && (formOf === undefined || required.length === 0);
   return {
     type: "object",
     ...(comment && { description: unwrap(comment) }),
@@ -187,7 +198,8 @@ function schemaOf({ role, comment, fields, needs, readAs }: Message, messages: r
       ...readOnlyProperties(fields, readAs, messages),
     },
     ...(required.length > 0 && { required }),
-    ...(Object.keys(needs).length > 0 && { dependentRequired: needs }),
+    ...rules,
+    ...(mustChange && { minProperties: required.length + 1 }),
     // The service refuses what it does not know; callers must not, since answers may grow.
     ...(role === "request" && { additionalProperties: false }),
   };
@@ -230,80 +242,6 @@ function propertyOf({ type, comment, bounds }: Pick<Field, "type" | "comment" | 
     default:
       return { type: type.kind, ...description, ...bounds };
   }
-}
-
-const errorSchema = {
-  type: "object",
-  description: "The body of every error.",
-  properties: {
-    error: {
-      type: "object",
-      properties: {
-        code: { type: "string", description: "Stable code of the error.", enum: ERRORS.map(({ code }) => code) },
-        message: { type: "string", description: "What is wrong, for people. Never repeats what was sent." },
-        docs: { type: "string", description: "Where the error is explained." },
-        requestId: { type: "string", description: "Identifier of the request; the service's log carries it too." },
-        violations: {
-          type: "array",
-          description: "The fields that are wrong, and why. Only with `BAD_REQUEST`.",
-          items: {
-            type: "object",
-            properties: {
-              path: { type: "string", description: "Path of the field, such as `refill.amount`." },
-              message: { type: "string", description: "What is wrong. Never repeats the value that was sent." },
-            },
-            required: ["path", "message"],
-          },
-        },
-      },
-      required: ["code", "message", "docs", "requestId"],
-    },
-  },
-  required: ["error"],
-};
-
-const sharedHeaders = {
-  RequestId: {
-    description: "Identifier of the request; the service's log carries it too.",
-    schema: { type: "string" },
-  },
-  RetryAfter: {
-    description: "How many seconds to wait before trying again.",
-    schema: { type: "integer", minimum: 0 },
-  },
-};
-
-const sharedResponses = {
-  Error: {
-    description: "The request failed.",
-    headers: { "x-request-id": ref("headers", "RequestId") },
-    content: json("Error"),
-  },
-  TooManyRequests: {
-    description: "Too many wrong root keys came from this address. A valid one is served.",
-    headers: { "x-request-id": ref("headers", "RequestId"), "Retry-After": ref("headers", "RetryAfter") },
-    content: json("Error"),
-  },
-  Unavailable: {
-    description: "The service could not decide. Try again later.",
-    headers: { "x-request-id": ref("headers", "RequestId"), "Retry-After": ref("headers", "RetryAfter") },
-    content: json("Error"),
-  },
-};
-
-const idempotencyKey = {
-  name: "Idempotency-Key",
-  in: "header",
-  description: "Makes a repeated request return the first answer again. Remembered for 24 hours.",
-  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
-};
-
-function json(schema: string, example?: object): object {
-  return { "application/json": { schema: ref("schemas", schema), ...(example && { example }) } };
-}
-
-function ref(section: string, name: string): { $ref: string } {
-  return { $ref: `#/components/${section}/${name}` };
 }
 
 // Proto comments are wrapped at a column; Markdown wants a paragraph on one line.

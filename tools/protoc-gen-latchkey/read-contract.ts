@@ -1,6 +1,14 @@
 // Reads what a proto file says about HTTP into plain values that the emitters print. Options that
 // cannot be translated faithfully are refused here, so that a generated document is always true.
-import type { DescExtension, DescField, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
+import type {
+  DescExtension,
+  DescField,
+  DescMessage,
+  DescMethod,
+  DescService,
+  FileRegistry,
+  JsonObject,
+} from "@bufbuild/protobuf";
 import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
@@ -63,8 +71,8 @@ export interface Message {
   readonly role: Role;
   readonly comment: string;
   readonly fields: readonly Field[];
-  /** Fields that need another one beside them. */
-  readonly needs: Readonly<Record<string, readonly string[]>>;
+  /** Keywords of JSON Schema that say which fields come together, such as `oneOf`. */
+  readonly rules: JsonObject;
   /** Messages of answers that can be sent in its place. What they have more is ignored. */
   readonly readAs: readonly string[];
   /** Of the form in which updates have a message: the name of the message. */
@@ -264,19 +272,27 @@ function readMessage(message: DescMessage, role: Role, options: Options, isUpdat
         const change = isUpdate ? options.change(field) : undefined;
         return readField(field, role, readComment(field), options, change);
       }),
-    needs: readNeeds(message),
+    rules: readRules(message),
     readAs: options.readAs(message),
   };
 }
 
-// One form of CEL rule has a counterpart in JSON Schema: "a without b is refused". The others are for the comments.
-function readNeeds(message: DescMessage): Record<string, string[]> {
-  const needs: Record<string, string[]> = {};
+// CEL rules of three forms have a counterpart in JSON Schema: "a needs b", "a or b", "one of a and b". The others are for the
+// comments. Rules of the same form about one message would need `allOf`; there are none.
+function readRules(message: DescMessage): JsonObject {
+  const rules: JsonObject = {};
   for (const { expression } of getOption(message, messageRules).cel) {
-    const [, name, needed] = /^!has\(this\.(\w+)\) \|\| has\(this\.(\w+)\)$/.exec(expression) ?? [];
-    if (name && needed) needs[jsonName(name)] = [...(needs[jsonName(name)] ?? []), jsonName(needed)];
+    const [, not, first, operator, second] =
+      /^(!?)has\(this\.(\w+)\) (\|\||!=) has\(this\.(\w+)\)$/.exec(expression) ?? [];
+    if (!first || !second) continue;
+    const [a, b] = [jsonName(first), jsonName(second)];
+    const [keyword, value] = not
+      ? ["dependentRequired", { [a]: [b] }]
+      : [operator === "!=" ? "oneOf" : "anyOf", [{ required: [a] }, { required: [b] }]];
+    if (keyword in rules) throw new Error(`${message}: has two rules that JSON Schema says by ${keyword}`);
+    rules[keyword] = value;
   }
-  return needs;
+  return rules;
 
   function jsonName(name: string): string {
     const field = message.fields.find((each) => each.name === name);

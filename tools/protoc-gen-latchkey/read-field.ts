@@ -65,6 +65,8 @@ export interface Options {
   defaultBool(field: DescField): boolean | undefined;
   /** Of a list: the field by which its items are recognised. */
   itemsBy(field: DescField): string | undefined;
+  /** What a text has to be, if no rule says it. */
+  format(field: DescField): string | undefined;
   /** Of a list: whether absent means all. */
   absentMeansAll(field: DescField): boolean;
   readAs(message: DescMessage): readonly string[];
@@ -79,10 +81,13 @@ export function readField(
   change: Change | undefined,
 ): Field {
   const allRules = asObject(toJson(FieldRulesSchema, getOption(field, fieldRules)));
-  const { required = false, ...rules } = allRules;
+  const { required: isRequired = false, ...rules } = allRules;
+  const isList = field.fieldKind === "list";
+  // A list that needs items has to be there.
+  const required = isRequired === true || (isList && Number(asObject(rules.repeated ?? {}).minItems ?? 0) > 0);
   if (change !== undefined) {
     if (required) throw new Error(`${field}: a field that an update changes cannot be required`);
-    if (field.presence === Presence.IMPLICIT && field.fieldKind !== "list") {
+    if (field.presence === Presence.IMPLICIT && !isList) {
       throw new Error(`${field}: a field that an update changes must be optional`);
     }
   }
@@ -90,13 +95,13 @@ export function readField(
   return {
     name: field.jsonName,
     comment,
-    required: required === true || alwaysPrinted,
+    required: required || alwaysPrinted,
     change,
     defaultBool: options.defaultBool(field),
     itemsBy: options.itemsBy(field),
     absentMeansAll: options.absentMeansAll(field),
     secret: isSecret(field),
-    ...(field.fieldKind === "list" ? readList(field, role, rules, options) : readSingle(field, role, rules, options)),
+    ...(isList ? readList(field, role, allRules, options) : readSingle(field, role, rules, options)),
   };
 }
 
@@ -105,18 +110,21 @@ function readSingle(field: DescField, role: Role, allRules: Rules, options: Opti
   const { cel = [], ignore, ...byKind } = allRules;
   const [rules = {}, ...others] = Object.values(byKind).map(asObject);
   if (ignore !== undefined || others.length > 0) throw noCounterpart(field);
-  const bounds = inOrder({ ...boundsOfKind(field, rules), ...readBounds(field, rules) });
+  const format = options.format(field);
+  const bounds = inOrder({ ...(format && { format }), ...boundsOfKind(field, rules), ...readBounds(field, rules) });
   return { type: readType(field, role, bounds, cel, options), bounds };
 }
 
 function readList(field: DescField, role: Role, allRules: Rules, options: Options): Pick<Field, "type" | "bounds"> {
-  const { repeated = {}, cel: _, ignore, ...others } = allRules;
+  const { required, repeated = {}, cel: _, ignore, ...others } = allRules;
   const { items = {}, ...rules } = asObject(repeated);
   // An empty list then passes without a look at the rules: the same, unless one asks for items.
   const canIgnore = ignore === "IGNORE_IF_ZERO_VALUE" && rules.minItems === undefined;
   if (Object.keys(others).length > 0 || (ignore !== undefined && !canIgnore)) throw noCounterpart(field);
   const type = { kind: "list", items: readSingle(field, role, asObject(items), options) } as const;
-  return { type, bounds: inOrder(readBounds(field, rules)) };
+  // In a message an empty list is an absent one.
+  const least = required ? { minItems: 1 } : {};
+  return { type, bounds: inOrder({ ...least, ...readBounds(field, rules) }) };
 }
 
 function noCounterpart(field: DescField): Error {

@@ -22,6 +22,7 @@ export function optionsIn(registry: FileRegistry, reached: ReadonlySet<string>):
     },
     defaultBool: (field) => optionOf(field, "default_bool") as boolean | undefined,
     itemsBy: (field) => optionOf(field, "items_by") as string | undefined,
+    format: (field) => optionOf(field, "format") as string | undefined,
     absentMeansAll: (field) => optionOf(field, "absent_means_all") === true,
     readAs: (message) => ((optionOf(message, "read_as") ?? []) as string[]).filter((name) => reached.has(name)),
   };

@@ -25,7 +25,7 @@ export function withUpdateForms(messages: readonly Message[]): Message[] {
     if (!forms.has(name)) {
       const fields = message.fields.map((field) => (field.name === itemsBy ? field : asChange(field)));
       const comment = `${message.comment} In an update, what is absent stays as it is.`;
-      forms.set(name, { ...message, name, comment, fields, needs: {}, formOf: type.name });
+      forms.set(name, { ...message, name, comment, fields, rules: {}, formOf: type.name });
     }
     return { ...type, name };
   }

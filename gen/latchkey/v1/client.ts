@@ -737,7 +737,7 @@ export interface ImportKeysRequest {
   /** Identifier of the API the keys belong to: 1 to 255 characters. The first key of an API registers it. */
   apiId: string;
   /** The keys: 1 to 100. */
-  keys?: KeyToImport[] | undefined;
+  keys: KeyToImport[];
 }
 
 /** A key whose text was made elsewhere. */

@@ -122,6 +122,14 @@ export declare const items_by: GenExtension<FieldOptions, string>;
 export declare const absent_means_all: GenExtension<FieldOptions, boolean>;
 
 /**
+ * What a text, or each one of a list, has to be, as the service checks it beside its rules: `ip` for an address, `ip-range` for
+ * an address or a CIDR range. The OpenAPI document names it as the format.
+ *
+ * @generated from extension: string format = 50611;
+ */
+export declare const format: GenExtension<FieldOptions, string>;
+
+/**
  * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
  * and ignored, so that what was read can be sent back.
  *

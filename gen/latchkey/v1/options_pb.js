@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzOkUKDGRlZmF1bHRfYm9vbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYr4sDIAEoCFILZGVmYXVsdEJvb2yIAQE6OgoIaXRlbXNfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLCLAyABKAlSB2l0ZW1zQnk6SQoQYWJzZW50X21lYW5zX2FsbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYsosDIAEoCFIOYWJzZW50TWVhbnNBbGw6OgoHcmVhZF9hcxIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxixiwMgAygJUgZyZWFkQXNCNQoLbGF0Y2hrZXkudjFQAVoWbGF0Y2hrZXkvdjE7bGF0Y2hrZXl2MaoCC0xhdGNoa2V5LlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzOkUKDGRlZmF1bHRfYm9vbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYr4sDIAEoCFILZGVmYXVsdEJvb2yIAQE6OgoIaXRlbXNfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLCLAyABKAlSB2l0ZW1zQnk6SQoQYWJzZW50X21lYW5zX2FsbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYsosDIAEoCFIOYWJzZW50TWVhbnNBbGw6NwoGZm9ybWF0Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiziwMgASgJUgZmb3JtYXQ6OgoHcmVhZF9hcxIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxixiwMgAygJUgZyZWFkQXNCNQoLbGF0Y2hrZXkudjFQAVoWbGF0Y2hrZXkvdjE7bGF0Y2hrZXl2MaoCC0xhdGNoa2V5LlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -113,11 +113,20 @@ export const absent_means_all = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 8);
 
 /**
+ * What a text, or each one of a list, has to be, as the service checks it beside its rules: `ip` for an address, `ip-range` for
+ * an address or a CIDR range. The OpenAPI document names it as the format.
+ *
+ * @generated from extension: string format = 50611;
+ */
+export const format = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 9);
+
+/**
  * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
  * and ignored, so that what was read can be sent back.
  *
  * @generated from extension: repeated string read_as = 50609;
  */
 export const read_as = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 9);
+  extDesc(file_latchkey_v1_options, 10);
 
