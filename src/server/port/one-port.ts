@@ -7,7 +7,6 @@ import { type Clock, systemClock } from "../../ambient/clock.ts";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
-import { HeapGrowth } from "./heap-growth.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { TlsHandshakes, type TlsOptions } from "./tls-handshakes.ts";
@@ -77,11 +76,7 @@ export class OnePort {
     };
     const { onHandshakeFailed: onFailed = () => {}, clock = systemClock } = options;
     this.#tls = options.tls && new TlsHandshakes({ tls: options.tls, guard, clock, onSecured, onFailed });
-    const heapGrowth = new HeapGrowth();
-    let acceptedBefore = 0;
     const sweep = () => {
-      heapGrowth.sweep(this.#accepted - acceptedBefore);
-      acceptedBefore = this.#accepted;
       for (const connections of this.#all) connections.sweep();
       this.#tls?.sweep();
       this.#ageUndecided(timeouts.firstBytesMs / sweepEveryMs(timeouts));
