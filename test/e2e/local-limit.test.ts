@@ -56,7 +56,10 @@ describe("one replica", () => {
         );
         expect(refused.length).toBeGreaterThan(0);
         for (const { code, ratelimit } of refused) {
-          expect({ code, ratelimit }).toEqual({ code: "RATE_LIMITED", ratelimit: { limit, remaining: 0, reset } });
+          expect({ code, ratelimit }).toEqual({
+            code: "RATE_LIMITED",
+            ratelimit: { limit, remaining: 0, reset, duration },
+          });
         }
         for (const { ratelimit } of passed) expect(ratelimit).toMatchObject({ limit, reset });
 
