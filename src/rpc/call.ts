@@ -143,7 +143,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     // Each call of a valid root key has a line of its own.
     if (error.code !== "INTERNAL_SERVER_ERROR" && notes?.actor === undefined) {
       const { requestId, protocol, endpoint } = call;
-      deps.errorLog?.add(error.code, { requestId, method: endpoint.name, protocol });
+      deps.errorLog?.add(error.code, requestId, { method: endpoint.name, protocol });
     }
     account(call, startedMs, error.code, notes);
     return error;

@@ -3,25 +3,29 @@ import type { LogFields } from "../ambient/log.ts";
 import { createPacedLines, type PacedLine } from "../ambient/paced-lines.ts";
 import type { ErrorCode } from "./api-error.ts";
 
-/** Of each code and serving thread. Strangers can cause errors: they must not fill the log, nor hide other codes. */
+/** Of each code, protocol and serving thread. Strangers can cause errors: they must not fill the log, nor hide others. */
 const linesPerSecond = 10;
 
 /** Logs answers with errors, so that the request id that a caller quotes is found. Nothing that the caller has sent. */
 export class ErrorLog {
   readonly #deps: Pick<Ambient, "clock" | "log">;
-  readonly #lines = new Map<ErrorCode, PacedLine>();
+  readonly #ofAll: LogFields;
+  readonly #lines = new Map<string, PacedLine>();
 
-  constructor(deps: Pick<Ambient, "clock" | "log">) {
+  /** `ofAll`: what every line says. */
+  constructor(deps: Pick<Ambient, "clock" | "log">, ofAll: LogFields = {}) {
     this.#deps = deps;
+    this.#ofAll = ofAll;
   }
 
-  /** `about`: the request id, and the method and protocol if it became a call. */
-  add(code: ErrorCode, about: LogFields & { readonly requestId: string }): void {
-    let line = this.#lines.get(code);
+  /** `call`: for a request that became one. */
+  add(code: ErrorCode, requestId: string, call?: { readonly method: string; readonly protocol: string }): void {
+    const kind = `${code} ${call?.protocol ?? ""}`;
+    let line = this.#lines.get(kind);
     if (line === undefined) {
       line = createPacedLines(this.#deps, "info", "an error was answered", linesPerSecond);
-      this.#lines.set(code, line);
+      this.#lines.set(kind, line);
     }
-    line(() => ({ ...about, code }));
+    line(() => ({ requestId, ...call, ...this.#ofAll, code }));
   }
 }

@@ -6,9 +6,10 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 const gathered = { untilQuietMs: 40, atMostMs: 100 };
 /**
  * A caller that waits for each answer before it makes its next call is noticed by three calls in a row that came right after
- * an answer, and remembered until none comes for a while.
+ * an answer. It is remembered until none comes for a while, or until others have had calls under way for so long that it
+ * could not be seen. A refusal is no answer: strangers must not be able to end the gathering.
  */
-const serialCaller = { callsToNotice: 3, followsMs: 5, rememberedMs: 20 };
+const serialCaller = { callsToNotice: 3, followsMs: 5, rememberedMs: 20, besideOthersMs: 200 };
 /** For such callers: the time from one begin to the next, for each call that was begun. */
 const pacedMsPerCall = 1;
 /** How much of its time a busy thread works, and how many verifications it answers for each management call. */
@@ -45,6 +46,7 @@ export class ManagementQueue {
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   /** How many in a row came right after an answer. */
   #followed = 0;
+  #followedAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #isBusy = false;
   #judgedAtMs = Number.NEGATIVE_INFINITY;
@@ -81,11 +83,14 @@ export class ManagementQueue {
       this.#setTimer(nowMs);
       if (this.#waiting.length > waitingMax) this.#waiting.shift()?.();
     });
-    const onAnswer = () => {
+    const onEnd = () => {
       this.#underWay--;
+    };
+    const onAnswer = () => {
+      onEnd();
       this.#answeredAtMs = this.#clock.monotonicMs();
     };
-    answer.then(onAnswer, onAnswer);
+    answer.then(onAnswer, onEnd);
     return answer;
   }
 
@@ -104,10 +109,12 @@ export class ManagementQueue {
 
   /** A call that comes while another is under way says nothing: it can be anyone's. */
   #lookForSerialCaller(nowMs: number): void {
-    if (this.#underWay > 0) return;
-    const { callsToNotice, followsMs, rememberedMs } = serialCaller;
+    const { callsToNotice, followsMs, rememberedMs, besideOthersMs } = serialCaller;
     const withinMs = this.#followed < callsToNotice ? followsMs : rememberedMs;
-    this.#followed = nowMs - this.#answeredAtMs <= withinMs ? this.#followed + 1 : 0;
+    if (this.#underWay === 0 && nowMs - this.#answeredAtMs <= withinMs) {
+      this.#followed++;
+      this.#followedAtMs = nowMs;
+    } else if (this.#underWay === 0 || nowMs - this.#followedAtMs > besideOthersMs) this.#followed = 0;
   }
 
   #beginAll(): void {

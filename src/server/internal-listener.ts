@@ -74,21 +74,21 @@ export async function startInternalListener(options: InternalListenerOptions): P
   const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
   const newRequestId = createRequestIds(options);
-  const errorLog = new ErrorLog(options);
+  const errorLog = new ErrorLog(options, { port: "internal" });
+  const onRefused = (code: ErrorCode, requestId: string) => errorLog.add(code, requestId);
   const onePort: OnePort = new OnePort({
-    listener: createRequestListener(guarded, {
-      newRequestId,
-      log,
-      notFoundHint,
-      onRefused: (code, requestId) => errorLog.add(code, { requestId, port: "internal" }),
-    }),
-    malformed: (error) => malformedResponse(error, newRequestId()),
+    listener: createRequestListener(guarded, { newRequestId, log, notFoundHint, onRefused }),
+    malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
     guard: new Guard(options),
     timeouts: options.timeouts ?? internalTimeouts,
     connectionLimit: {
       connectionsMax,
       strangersMax,
-      response: () => overloadedResponse(newRequestId()),
+      response() {
+        const requestId = newRequestId();
+        onRefused("SERVICE_UNAVAILABLE", requestId);
+        return overloadedResponse(requestId);
+      },
       onRejected: () => metrics.shed("connection"),
     },
     tls: access.tls,

@@ -150,7 +150,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const newRequestId = createRequestIds(deps);
   const onRefused = (code: ErrorCode, requestId: string) => {
     deps.metrics.requestRefused(code);
-    errorLog.add(code, { requestId });
+    errorLog.add(code, requestId);
   };
   const watchHealth = createHealthWatch({
     readiness,
@@ -186,7 +186,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       connectionsMax: settings.connectionsMax,
       response() {
         const requestId = newRequestId();
-        errorLog.add("SERVICE_UNAVAILABLE", { requestId });
+        errorLog.add("SERVICE_UNAVAILABLE", requestId);
         return overloadedResponse(requestId);
       },
       onRejected: () => deps.metrics.shed("connection"),

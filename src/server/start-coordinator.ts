@@ -138,7 +138,7 @@ function createProbesPort(options: StartOptions, readiness: Readiness): OnePort 
   const errorLog = new ErrorLog(options);
   const onRefused = (code: ErrorCode, requestId: string) => {
     metrics.requestRefused(code);
-    errorLog.add(code, { requestId });
+    errorLog.add(code, requestId);
   };
   return new OnePort({
     listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, onRefused }),
@@ -148,7 +148,11 @@ function createProbesPort(options: StartOptions, readiness: Readiness): OnePort 
     onHandshakeFailed: () => metrics.handshakeFailed("public"),
     connectionLimit: {
       connectionsMax: settings.connectionsMax,
-      response: () => overloadedResponse(newRequestId()),
+      response() {
+        const requestId = newRequestId();
+        errorLog.add("SERVICE_UNAVAILABLE", requestId);
+        return overloadedResponse(requestId);
+      },
       onRejected: () => metrics.shed("connection"),
     },
   });

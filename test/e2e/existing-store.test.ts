@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { engines, type StoreEnvironment } from "../support/engines.ts";
+import { type engines, oneEngine, type StoreEnvironment } from "../support/engines.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { query } from "../support/run-statement.ts";
@@ -48,7 +48,7 @@ async function stop(latchkey: Awaited<ReturnType<typeof startLatchkey>>): Promis
   expect(await latchkey.exited).toBe(0);
 }
 
-describe.each(engines)("LATCHKEY_STORE=existing on $name", (engine) => {
+describe.each(oneEngine)("LATCHKEY_STORE=existing on $name", (engine) => {
   it("refuses a store that is not there, and makes no folder, file or table", async () => {
     const store = await lostStore(engine);
     for (const args of [["serve"], ["migrate", "status"], ["migrate", "up"]]) await expectRefused(store, args);

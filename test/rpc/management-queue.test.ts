@@ -175,6 +175,33 @@ describe("on a thread that verifications keep busy", () => {
     expect(begun.at(-1)).toBe("e");
   });
 
+  it("such a caller is forgotten when calls of others overlap for a while, and is none where each call is refused", async () => {
+    const { becomeBusy, noticeSerialCaller, queue, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    await noticeSerialCaller();
+    void queue.run(() => new Promise(() => {}));
+    for (let ms = 0; ms <= 200; ms += 10) {
+      verify(1000);
+      pass(10);
+      void call(`${ms}`);
+    }
+    expect(begun.at(-1)).toBe("190");
+    pass(40);
+    expect(begun.at(-1)).toBe("200");
+
+    const other = setUp();
+    await other.becomeBusy();
+    for (let i = 0; i < 6; i++) {
+      const refused = other.queue.run(() => Promise.reject(new Error("refused")));
+      other.pass(40);
+      other.verify(1000);
+      await expect(refused).rejects.toThrow("refused");
+    }
+    void other.call("a");
+    other.pass(39);
+    expect(other.begun).toEqual([]);
+  });
+
   it("two calls that happen to come right after an answer are no such caller", async () => {
     const { becomeBusy, call, pass, verify, begun } = setUp();
     await becomeBusy();
