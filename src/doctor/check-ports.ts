@@ -10,6 +10,8 @@ interface ConfiguredPort {
   readonly host: string;
   readonly port: number;
   readonly isTls: boolean;
+  /** Callers without a certificate fail in the handshake. */
+  readonly isClientCertRequired: boolean;
   /** A request that needs no credential, and what is in Latchkey's answer to it. */
   readonly path: string;
   readonly answer: string;
@@ -18,11 +20,17 @@ interface ConfiguredPort {
 /** The ports of these settings. Those that are wrong are reported elsewhere, and 0 takes a free one. */
 function portsOf(settings: Partial<Settings>): readonly ConfiguredPort[] {
   const { host = "", port = 0, tls, internalHost = "", internalPort = 0, internalTls } = settings;
+  const { internalSecrets = [], internalClientCa } = settings;
+  const isClientCertRequired = internalClientCa !== undefined && internalSecrets.length === 0;
   const ports: readonly ConfiguredPort[] = [
-    { setting: "PORT", host, port, isTls: tls !== undefined, path: "livez", answer: '"status":"alive"' },
+    {
+      ...{ setting: "PORT", host, port, isTls: tls !== undefined, isClientCertRequired: false },
+      ...{ path: "livez", answer: '"status":"alive"' },
+    },
     {
       ...{ setting: "LATCHKEY_INTERNAL_PORT", host: internalHost, port: internalPort },
-      ...{ isTls: internalTls !== undefined, path: "", answer: "this is the internal port" },
+      ...{ isTls: internalTls !== undefined, isClientCertRequired },
+      ...{ path: "", answer: "this is the internal port" },
     },
   ];
   return ports.filter((each) => each.host !== "" && each.port !== 0);
@@ -40,9 +48,9 @@ export function checkPorts(settings: Partial<Settings>, isServed: () => boolean)
         const { setting, host, port } = configured;
         const address = `${host}:${port} (${setting})`;
         const code = await bindingError(host, port);
+        const service = code === "EADDRINUSE" && isServed() ? await findService(configured) : undefined;
         if (code === undefined) looked(`${address} is free`);
-        else if (code === "EADDRINUSE" && isServed() && (await isLatchkey(configured)))
-          looked(`${address} is in use by a Latchkey service that runs`);
+        else if (service !== undefined) looked(`${address} is in use by ${service}`);
         else found("port-unusable", `${address} cannot be bound: ${reasonOf(code)}`, fixOf(configured, code));
       }
     },
@@ -62,15 +70,24 @@ async function bindingError(host: string, port: number): Promise<string | undefi
   }
 }
 
-/** Whether Latchkey answers there. Its certificate may be for other names. */
-async function isLatchkey({ host, port, isTls, path, answer }: ConfiguredPort): Promise<boolean> {
+/** Who has the port, if it is or may be the service; undefined for another program. Its certificate may be for other names. */
+async function findService(configured: ConfiguredPort): Promise<string | undefined> {
+  const { host, port, isTls, isClientCertRequired, path, answer } = configured;
   try {
     const url = new URL(path, localUrl(host, port, isTls ? "https" : "http"));
-    return (await httpGet(url, { isUntrusted: true })).text.includes(answer);
-  } catch {
-    return false;
+    const { text } = await httpGet(url, { isUntrusted: true });
+    return text.includes(answer) ? "a Latchkey service that runs" : undefined;
+  } catch (error) {
+    // Doctor has no certificate to show: the service's own need not be one that its clients' authority has issued.
+    const isRefused = certificateRefusals.has(codeOf(error));
+    return isClientCertRequired && isRefused
+      ? "a process that wants a client certificate, as the service does"
+      : undefined;
   }
 }
+
+/** The connection is reset behind the alert, and the reset may be noticed first. */
+const certificateRefusals = new Set(["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "ECONNRESET", "EPIPE"]);
 
 function reasonOf(code: string): string {
   if (code === "EADDRINUSE") return "another process has it";

@@ -74,6 +74,24 @@ describe.concurrent("latchkey doctor, of ports", () => {
     expect(textOf(answer).match(/is in use by a Latchkey service that runs/g)).toHaveLength(2);
   });
 
+  it("does not report its own internal port that takes client certificates only, and still finds another program", async () => {
+    const environment = {
+      ...healthyEnvironment(),
+      ...(await freePorts()),
+      ...tls("LATCHKEY_INTERNAL_TLS"),
+      LATCHKEY_INTERNAL_CLIENT_CA_FILE: makeCertificate(tempFolder(), "ca").certificate,
+    };
+    await startLatchkey(environment);
+    const own = await runDoctor(environment);
+    expect(own.ids).not.toContain("port-unusable");
+    expect(textOf(own)).toContain(
+      `127.0.0.1:${environment.LATCHKEY_INTERNAL_PORT} (LATCHKEY_INTERNAL_PORT) is in use by a process that wants a client certificate`,
+    );
+    const { LATCHKEY_INTERNAL_PORT } = await freePorts();
+    await occupy(LATCHKEY_INTERNAL_PORT);
+    expect((await runDoctor({ ...environment, LATCHKEY_INTERNAL_PORT })).ids).toContain("port-unusable");
+  });
+
   it("finds an address that this machine does not have", async () => {
     const answer = await runDoctor({ ...healthyEnvironment(), ...(await freePorts()), HOST: "192.0.2.1" });
     expect(answer).toMatchObject({ ids: ["port-unusable"], code: 1 });
