@@ -166,9 +166,12 @@ it.each([
   ["deploy/kubernetes/latchkey.yaml", /^ +# - \{ name: (LATCHKEY_STORE, value: existing) \}$/m],
   ["deploy/kubernetes/regions.yaml", /^ +# - \{ name: (LATCHKEY_STORE, value: existing) \}$/m],
   ["deploy/systemd/latchkey.service", /^# .*(LATCHKEY_STORE=existing)/m],
-])("%s says how to refuse a lost store, and does not refuse the first start", (file, mention) => {
+])("%s says how to refuse a lost store, and when, and does not refuse the first start", (file, mention) => {
   const text = readText(file);
   const [, setting = ""] = mention.exec(text) ?? [];
   expect(setting).toContain(variables.storeMustExist.name);
   expect(text.match(/LATCHKEY_STORE/g)).toHaveLength(1);
+  expect(text, "a first start with a root key of its own leaves an empty store").toContain(
+    "# After the first key is created",
+  );
 });
