@@ -1,5 +1,5 @@
 import { Unavailable } from "../../domain/unavailable.ts";
-import { type CopiedTable, copiedTables } from "../sql/copied-tables.ts";
+import { type CopiedTable, copiedTables, findDataText, tableNames } from "../sql/copied-tables.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import { openPgEngine, type PgEngine } from "./open-postgres-store.ts";
@@ -78,7 +78,7 @@ export class CopyTarget {
       });
     }
     this.#position = { copied_table: null, copied_through: null };
-    const isEmpty = copiedTables.map(({ table }) => `NOT EXISTS (SELECT FROM ${table})`).join(" AND ");
+    const isEmpty = `NOT EXISTS (${findDataText(tableNames)})`;
     const begun = await this.#run(`INSERT INTO unfinished_copy (slot, id, source) SELECT 1, $1, $2 WHERE ${isEmpty}`, [
       id,
       source,

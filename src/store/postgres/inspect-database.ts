@@ -1,6 +1,6 @@
 import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
-import { copiedTables, tableNames } from "../sql/copied-tables.ts";
+import { findDataText, tableNames } from "../sql/copied-tables.ts";
 import { databaseNowMs } from "./guarded-statement.ts";
 import { PgServers } from "./pg-servers.ts";
 import { checkUrl, clientConfig } from "./pg-session.ts";
@@ -90,11 +90,6 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
   const readable = new Set(tables.rows.filter(({ is_allowed }) => is_allowed).map(({ name }) => name));
   const read = async (table: string, column: string) =>
     readable.has(table) ? (await client.query(`SELECT ${column} AS value FROM ${table}`)).rows : undefined;
-  const data = copiedTables.filter(({ table }) => readable.has(table));
-  const { isEmpty } = await one(
-    client,
-    `SELECT true ${data.map(({ table }) => `AND NOT EXISTS (SELECT FROM ${table})`).join(" ")} AS "isEmpty"`,
-  );
   return {
     ...(state as unknown as Omit<DatabaseFacts, "pooler"> & { backendPid: number }),
     roundTripMs,
@@ -103,7 +98,7 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
     forbiddenTables: tables.rows.filter(({ is_allowed }) => !is_allowed).map(({ name }) => name),
     applied: (await read("schema_migrations", "name"))?.map(({ value }) => String(value)),
     hasUnfinishedCopy: ((await read("unfinished_copy", "id")) ?? []).length > 0,
-    isEmpty: isEmpty === true,
+    isEmpty: (await client.query(findDataText([...readable]))).rows.length === 0,
     replicas: readable.has("change_readers") ? Number((await one(client, replicasText)).replicas) : 0,
     hasLocalLimits:
       readable.has("keys") && readable.has("owners") && (await one(client, localLimitsText)).found === true,

@@ -34,3 +34,9 @@ export interface CopiedTable {
 export const copiedTables: readonly CopiedTable[] = Object.entries(tables).flatMap(([table, what]) =>
   "key" in what ? [{ table: table as Table, key: what.key }] : [],
 );
+
+/** In SQL of both engines: a SELECT that finds a row if one of the tables that are there has data. Else the store is empty. */
+export function findDataText(tablesThere: readonly string[]): string {
+  const filled = copiedTables.filter(({ table }) => tablesThere.includes(table));
+  return `SELECT 1 WHERE ${["1 = 0", ...filled.map(({ table }) => `EXISTS (SELECT 1 FROM ${table})`)].join(" OR ")}`;
+}

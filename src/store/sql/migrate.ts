@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { copiedTables } from "./copied-tables.ts";
+import { findDataText } from "./copied-tables.ts";
 import { type Migration, migrations } from "./migrations.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
@@ -34,12 +34,8 @@ export class StoreEmpty extends Error {
  */
 export async function requireData({ db, tablesThere }: SqlEngine, where: string): Promise<void> {
   const there = await db.selectFrom(tablesThere.as("there")).select("there.name").execute();
-  for (const { table } of copiedTables) {
-    if (!there.some(({ name }) => name === table)) continue;
-    const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();
-    if (row !== undefined) return;
-  }
-  throw new StoreEmpty(where);
+  const { rows } = await sql.raw(findDataText(there.map(({ name }) => name))).execute(db);
+  if (rows.length === 0) throw new StoreEmpty(where);
 }
 
 /** Whether whoever applied these migrations has created the store. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { copiedTables } from "../sql/copied-tables.ts";
+import { findDataText } from "../sql/copied-tables.ts";
 import type { CheckResult } from "./check-data.ts";
 import { type DataFileState, readDataFileState } from "./clean-stop.ts";
 import { isDataFolderInUse } from "./data-folder.ts";
@@ -69,11 +69,9 @@ function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty"> {
         .prepare(`SELECT name FROM ${table}`)
         .all()
         .map(({ name }) => String(name));
-    const there = namesIn("sqlite_schema");
-    const hasRow = (table: string) => db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined;
     return {
       applied: namesIn("schema_migrations"),
-      isEmpty: !copiedTables.some(({ table }) => there.includes(table) && hasRow(table)),
+      isEmpty: db.prepare(findDataText(namesIn("sqlite_schema"))).get() === undefined,
     };
   } finally {
     db.close();
