@@ -26,6 +26,8 @@ export function protect(
     }
     context.set("latchkey", guarded.key);
     await next();
+    // An upgraded connection (101) cannot be copied, nor can an error (0).
+    if (context.res.status < 200) return undefined;
     // Now, because the route may answer with a Response of its own.
     for (const [name, value] of missingOf(guarded.headers, (name) => context.res.headers.has(name)))
       context.header(name, value);

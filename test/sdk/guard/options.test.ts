@@ -1,6 +1,9 @@
 import { runInNewContext } from "node:vm";
+import { Hono } from "hono";
 import { describe, expect, it, vi } from "vitest";
 import { createGuard } from "../../../src/sdk/guard/guard.ts";
+import { protect as protectHono } from "../../../src/sdk/guard/hono.ts";
+import { protect as protectWeb } from "../../../src/sdk/guard/web.ts";
 import { createClient } from "../../../src/sdk/index.ts";
 
 const client = createClient({ baseUrl: "http://127.0.0.1:1", apiId: "weather" });
@@ -85,5 +88,28 @@ describe("protect", () => {
     } finally {
       vi.restoreAllMocks();
     }
+  });
+});
+
+describe("an answer that cannot be copied is passed on as it is, also for a key with limits:", () => {
+  const ratelimit = { limit: 5, remaining: 4, reset: Date.now() + 60_000, duration: 60_000 };
+  const limited = { keys: { verifyKey: async () => ({ valid: true, ratelimit }) as never } };
+  const request = new Request("http://api.test/", { headers: { "x-api-key": "some_key" } });
+  const answers: [string, () => Response][] = [
+    // Node's Response refuses this status. Servers that upgrade connections make one that has it.
+    ["an upgraded connection", () => Object.defineProperty(new Response(), "status", { value: 101 })],
+    ["an error", () => Response.error()],
+  ];
+
+  it.each(answers)("%s, in Hono", async (_, make) => {
+    const answer = make();
+    const app = new Hono().get("/", protectHono(limited), () => answer);
+    app.onError((error) => expect.fail(String(error)));
+    expect(await app.request(request)).toBe(answer);
+  });
+
+  it.each(answers)("%s, of a web handler", async (_, make) => {
+    const answer = make();
+    expect(await protectWeb(limited, {}, () => answer)(request)).toBe(answer);
   });
 });
