@@ -38,34 +38,47 @@ export function limitHeaders(answer: CountedAnswer, nowMs: number): LimitHeaders
   const { ratelimit, ratelimits, owner, reason } = answer;
   if (reason?.nextRefillAt === undefined && !ratelimit && !ratelimits?.length && !owner?.ratelimits?.length)
     return undefined;
-  const limits = shownLimits(answer);
-  const states = limits.map(({ name, remaining, reset }) => `"${name}";r=${remaining};t=${secondsUntil(reset, nowMs)}`);
-  const policies = limits.map(({ name, limit, duration }) => `"${name}";q=${limit};w=${Math.ceil(duration / 1000)}`);
-  const [first] = limits;
-  const retryAtMs = reason?.check === "limit" ? first?.reset : reason?.nextRefillAt;
+  const refusing = refusingLimit(answer);
+  const retryAtMs = reason?.check === "limit" ? refusing?.reset : reason?.nextRefillAt;
   return {
-    ...(first && { ratelimit: listOf(states), "ratelimit-policy": listOf(policies) }),
+    ...listsOf(shownLimits(answer, refusing), nowMs),
     ...(retryAtMs !== undefined && { "retry-after": `${secondsUntil(retryAtMs, nowMs)}` }),
   };
 }
 
-/** The limit that has refused comes first. No name comes twice: of two, the key's own limit is shown. */
-function shownLimits({ ratelimit, ratelimits = [], owner, reason }: CountedAnswer): readonly NamedShownLimit[] {
-  const unnamed = ratelimit && { ...ratelimit, name: "default" };
-  const ofOwner = owner?.ratelimits ?? [];
-  const named = reason?.of === "owner" ? ofOwner : ratelimits;
-  const refusing = reason?.name === undefined ? unnamed : named.find(({ name }) => name === reason.name);
-  const shown = new Map<string, NamedShownLimit>();
-  for (const limit of [reason?.check === "limit" ? refusing : undefined, unnamed, ...ratelimits, ...ofOwner])
-    if (limit && !shown.has(limit.name)) shown.set(limit.name, limit);
-  return [...shown.values()];
+function refusingLimit({ ratelimit, ratelimits, owner, reason }: CountedAnswer): NamedShownLimit | undefined {
+  if (reason?.check !== "limit") return undefined;
+  if (reason.name === undefined) return unnamedLimit(ratelimit);
+  const named = reason.of === "owner" ? owner?.ratelimits : ratelimits;
+  return named?.find(({ name }) => name === reason.name);
 }
 
-function listOf([first = "", ...others]: readonly string[]): string {
-  return others.reduce(
-    (list, item) => (list.length + item.length + 2 > listLengthMax ? list : `${list}, ${item}`),
-    first,
-  );
+/** The limit that has refused comes first. No name comes twice: of two, the key's own limit is shown. */
+function shownLimits(answer: CountedAnswer, refusing: NamedShownLimit | undefined): Iterable<NamedShownLimit> {
+  const { ratelimit, ratelimits = [], owner } = answer;
+  const shown = new Map<string, NamedShownLimit>();
+  for (const limit of [refusing, unnamedLimit(ratelimit), ...ratelimits, ...(owner?.ratelimits ?? [])])
+    if (limit && !shown.has(limit.name)) shown.set(limit.name, limit);
+  return shown.values();
+}
+
+function unnamedLimit(limit: ShownLimit | undefined): NamedShownLimit | undefined {
+  return limit && { ...limit, name: "default" };
+}
+
+/** Both lists name the same limits: they end before the first one that does not fit into both. */
+function listsOf(limits: Iterable<NamedShownLimit>, nowMs: number): LimitHeaders {
+  let states = "";
+  let policies = "";
+  for (const { name, limit, remaining, reset, duration } of limits) {
+    const start = `${states && ", "}"${name}"`;
+    const state = `${start};r=${remaining};t=${secondsUntil(reset, nowMs)}`;
+    const policy = `${start};q=${limit};w=${Math.ceil(duration / 1000)}`;
+    if (states.length + state.length > listLengthMax || policies.length + policy.length > listLengthMax) break;
+    states += state;
+    policies += policy;
+  }
+  return states === "" ? {} : { ratelimit: states, "ratelimit-policy": policies };
 }
 
 function secondsUntil(atMs: number, nowMs: number): number {

@@ -53,4 +53,28 @@ describe("the headers about limits", () => {
       expect(list.split(", ").length).toBeGreaterThan(1);
     }
   });
+
+  it("name the same limits in the same order, also where one of the two lists is full before the other", () => {
+    const long = (letter: string) => letter.repeat(64);
+    const ratelimits = [
+      limit(long("a"), 1),
+      limit(long("b"), 1),
+      { ...limit("costly", 1), limit: 10 ** 15, duration: 10 ** 15 },
+      limit(long("c"), 1),
+      limit("d", 1),
+    ];
+    const { ratelimit, "ratelimit-policy": policy } = limitHeaders({ ratelimits }, nowMs) ?? {};
+    const namesOf = (list = "") => Array.from(list.matchAll(/"(.+?)"/g), ([, name]) => name);
+    expect(namesOf(ratelimit)).toEqual([long("a"), long("b"), "costly"]);
+    expect(namesOf(policy)).toEqual(namesOf(ratelimit));
+  });
+
+  it("say when to come again by the limit that has refused, or not at all if the answer does not have it", () => {
+    const ratelimits = [limit("minute", 5)];
+    const reason = { check: "limit", of: "key", name: "hour" };
+    expect(limitHeaders({ ratelimits, reason }, nowMs)).toEqual({
+      ratelimit: '"minute";r=5;t=30',
+      "ratelimit-policy": '"minute";q=100;w=60',
+    });
+  });
 });
