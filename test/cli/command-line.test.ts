@@ -215,6 +215,16 @@ describe("arguments", () => {
   });
 });
 
+describe("--help", () => {
+  it.each([
+    ["--columns", "foo"],
+    ["--output", "foo"],
+    ["--timeout", "soon"],
+  ])("comes before what is wrong with %s %s", (...wrong) => {
+    expect(parseCommandLine(commandNamed("keys list"), [...wrong, "--help"])).toMatchObject({ wantsHelp: true });
+  });
+});
+
 describe("flags", () => {
   it("have one meaning each", () => {
     for (const group of groups) {

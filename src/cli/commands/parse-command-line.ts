@@ -33,7 +33,10 @@ export function parseCommandLine(command: Command, args: readonly string[]): Com
     takes: value === undefined ? "nothing" : "value",
     canRepeat: Boolean(isList),
   }));
-  const given = parseArguments(args, [...ofFields, ...common]);
+  const typed = parseArguments(args, [...ofFields, ...common]);
+  const wantsHelp = isSwitchedOn(typed, "help");
+  // The help is printed whatever else is wrong with the line.
+  const given: Arguments = wantsHelp ? { operands: [], flags: [] } : typed;
   const textsOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
   const textOf = (name: string) => textsOf(name)[0];
   const isFile = command.batch !== undefined && given.operands.length > 0;
@@ -44,7 +47,7 @@ export function parseCommandLine(command: Command, args: readonly string[]): Com
       data: isFile ? fileOf(given.operands, textOf("data")) : textOf("data"),
       unset: textsOf("unset"),
     },
-    wantsHelp: isSwitchedOn(given, "help"),
+    wantsHelp,
     output: readOutput(command, {
       output: textOf("output"),
       columns: textOf("columns"),
