@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { statSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -53,6 +53,27 @@ describe.concurrent("the profile in use", () => {
     await type("profile use staging");
     await type("profile remove staging");
     expect(await type("apis list")).toMatchObject({ code: 2, stderr: expect.stringContaining("there is no root key") });
+  });
+
+  it.each<[string, string, (file: string) => void]>([
+    ["cannot be read", "ELOOP", (file) => symlinkSync(file, file)],
+    ["is empty", "it is empty", (file) => writeFileSync(file, "\n")],
+  ])("is an error until profile leave, not no profile, where its file %s", async (_, problem, damage) => {
+    const HOME = tempFolder();
+    const type = (line: string) => runLatchkey(line.split(" "), { HOME, LATCHKEY_DATA_DIR: "/nonexistent" });
+    const folder = join(HOME, ".config/latchkey");
+    mkdirSync(folder, { recursive: true });
+    damage(join(folder, "in-use"));
+    const stderr = `the profile in use cannot be read from ${folder}/in-use: ${problem}. latchkey profile leave removes this file\n`;
+    expect(await type("apis list")).toEqual({ code: 1, stdout: "", stderr });
+    expect(await type("profile leave")).toMatchObject({ code: 0 });
+    expect(await type("apis list")).toMatchObject({ code: 2, stderr: expect.stringContaining("there is no root key") });
+  });
+
+  it("is none where there can be no file", async () => {
+    const environment = { HOME: "/dev/null", LATCHKEY_DATA_DIR: "/nonexistent" };
+    const stderr = expect.stringContaining("there is no root key");
+    expect(await runLatchkey(["apis", "list"], environment)).toMatchObject({ code: 2, stderr });
   });
 
   it.each([

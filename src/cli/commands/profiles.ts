@@ -64,8 +64,9 @@ function writePrivately(environment: Environment, file: string, text: string): s
 
 export function removeProfile(environment: Environment, name: string): void {
   checkExists(environment, name);
+  const isInUse = profileInUse(environment) === name;
   rmSync(fileOf(environment, name));
-  if (profileInUse(environment) === name) leaveProfile(environment);
+  if (isInUse) leaveProfile(environment);
 }
 
 /** Makes it the profile of commands that name none. */
@@ -79,13 +80,25 @@ export function leaveProfile(environment: Environment): void {
   rmSync(join(configFolder(environment), inUseFile), { force: true });
 }
 
-/** The profile of commands that name none. Who has no home, or cannot read this one, uses none. */
+/**
+ * The profile of commands that name none. Undefined if there is no such file, or no home for it. Throws if it cannot be read:
+ * a command must not go to another service because of that.
+ */
 export function profileInUse(environment: Environment): string | undefined {
+  let file: string | undefined;
+  let problem = "it is empty";
   try {
-    return readFileSync(join(configFolder(environment), inUseFile), "utf8").trim();
-  } catch {
-    return undefined;
+    file = join(configFolder(environment), inUseFile);
+    const name = readFileSync(file, "utf8").trim();
+    if (name !== "") return name;
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    // ENOTDIR: users of services often have /dev/null as their home.
+    if (file === undefined || ["ENOENT", "ENOTDIR"].includes(code)) return undefined;
+    problem = code;
   }
+  const remedy = "latchkey profile leave removes this file";
+  throw new CommandError(`the profile in use cannot be read from ${file}: ${problem}. ${remedy}`);
 }
 
 function checkExists(environment: Environment, name: string): void {
