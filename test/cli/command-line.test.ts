@@ -194,7 +194,7 @@ describe("arguments", () => {
     ["keys list", ["-o", "jsno"], "--output must be table, wide, json, csv, name or key; did you mean json?"],
     ["keys list", ["-o", "key"], "--output key is for commands that make a secret"],
     ["limits limit", ["-oname"], "--output name is for answers with an id"],
-    ["apis delete", ["a", "-o=csv"], "its answer has no columns"],
+    ["apis delete", ["a", "-o=csv"], "the answer of this command has no columns"],
     ["keys list", ["--json", "-o", "csv"], "--json and --output csv contradict each other"],
     ["keys list", ["--json", "--columns", "name"], "--columns is for tables and csv, not for json"],
     ["keys list", ["--columns", "key-id,nme"], /^--columns takes key-id, .*; did you mean name\?$/],

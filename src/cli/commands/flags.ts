@@ -51,7 +51,7 @@ function flagsOfField(field: CommandField, above: readonly string[], list: ListO
 /** What `--output` takes, each with what it prints. */
 export const formats = {
   table: "for people (default)",
-  wide: "the same with all columns",
+  wide: "the same with all columns that have a value",
   json: "the service's answer",
   csv: "for spreadsheets",
   name: "only ids",

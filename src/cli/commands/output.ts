@@ -26,7 +26,7 @@ export function readOutput(command: Command, { output, columns, wantsJson }: Out
   if (columns !== undefined && !["table", "wide", "csv"].includes(format))
     throw new UsageError(`--columns is for tables and csv, not for ${format}`);
   if ((columns !== undefined || format === "csv") && rowColumnsOf(command).length === 0)
-    throw new UsageError("its answer has no columns");
+    throw new UsageError("the answer of this command has no columns");
   if (format === "key" && secretOf(command) === undefined)
     throw new UsageError("--output key is for commands that make a secret, such as latchkey keys create");
   if (format === "name" && idOf(command) === undefined && command.operand === undefined)
