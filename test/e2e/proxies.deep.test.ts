@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import http from "node:http";
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Loss, startGuardedApi, startGuardingLatchkey } from "../support/guarded-api.ts";
+import { type Loss, ownLimit, startGuardedApi, startGuardingLatchkey } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
 import type { LatchkeyProcess } from "../support/latchkey-process.ts";
 import { type OtlpCollector, startCollector } from "../support/otlp-collector.ts";
@@ -155,6 +155,14 @@ for (const { name, controls, misconfigured } of proxies) {
         const { headers } = await send("/", asked, asked === preflight ? "OPTIONS" : "GET");
         expect([headers.ratelimit, headers["ratelimit-policy"]]).toEqual([undefined, undefined]);
       }
+    });
+
+    it("leaves a header about limits alone that the API sets itself", async () => {
+      const { proxyPort, client } = await startGuardedApi(name, { latchkey });
+      const ratelimit = { limit: 9, duration: 600_000 };
+      const { key } = await client.keys.createKey({ apiId: guardedApi, permissions, ratelimit });
+      const { headers } = await connect(proxyPort).send("/own-limit", bearer(key));
+      expect([headers.ratelimit, headers["ratelimit-policy"]]).toEqual([ownLimit, '"default";q=9;w=600']);
     });
 
     it("lets the end user choose neither API, cost nor address", async () => {

@@ -101,6 +101,9 @@ export async function startGuardedApi(name: ProxyName, options: GuardedApiOption
   };
 }
 
+/** What the API says of a limit of its own, at `/own-limit`. */
+export const ownLimit = '"own";r=1;t=1';
+
 /** The API behind a proxy. It agrees to every upgrade. */
 export async function startApi(): Promise<{ api: string; received: Received[] }> {
   const received: Received[] = [];
@@ -109,6 +112,7 @@ export async function startApi(): Promise<{ api: string; received: Received[] }>
   const handle = async (req: http.IncomingMessage, res: http.ServerResponse) => {
     const body = await textOf(req);
     receive(req, body);
+    if (req.url === "/own-limit") res.setHeader("ratelimit", ownLimit);
     res.end("served");
   };
   const api = await listen(handle, (req, socket) => {
