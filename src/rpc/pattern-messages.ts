@@ -1,6 +1,6 @@
 /**
- * What callers are told in place of a regular expression, by the `pattern` of a rule in the proto files. A test asks for a
- * sentence for each of them.
+ * The sentence that callers read in place of a regular expression, by the `pattern` of a rule in the proto files. A test
+ * fails for a pattern without one.
  */
 export const patternMessages: Readonly<Record<string, string>> = {
   "^[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?$":

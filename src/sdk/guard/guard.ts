@@ -183,7 +183,7 @@ function refusalOf(code: string, answer?: Verification): Refusal {
   return { status: status as Refusal["status"], code, message, reason, requestId, headers: headersOf(status, answer) };
 }
 
-/** `x-request-id` is the verification's: whoever asks why the key was refused can quote it. */
+/** `x-request-id` is the verification's. An end user who asks why a key was refused can quote it. */
 function headersOf(status: number, answer: Verification | undefined): Record<string, string> {
   return {
     ...(status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' }),

@@ -38,7 +38,7 @@ export async function requireData({ db, tablesThere }: SqlEngine, where: string)
   if (rows.length === 0) throw new StoreEmpty(where);
 }
 
-/** Whether whoever applied these migrations has created the store. */
+/** Whether these migrations, which were just applied, created the store. */
 export function isNewStore(applied: readonly string[]): boolean {
   return applied.includes((migrations[0] as Migration).name);
 }
