@@ -4,10 +4,10 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
-/** A store that takes longer to open than to be emptied: all cases use one. */
+/** A store that takes longer to open than to be emptied: all cases use one. `remember`: of one that is not emptied otherwise. */
 export function reused(
   open: (clock: Clock) => Promise<Store>,
-  remember: () => () => void,
+  remember = () => () => {},
 ): (clock: TestClock) => Promise<Store> {
   const clock = new ClockOfEach();
   let store: Store | undefined;

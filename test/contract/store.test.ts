@@ -61,7 +61,7 @@ describe.runIf(hasPostgres)("with a server", () => {
 
   describeStoreContract(
     "Postgres",
-    (clock) =>
+    reused((clock) =>
       openPostgresStore({
         url: database.url,
         connectionsMax: 4,
@@ -73,6 +73,7 @@ describe.runIf(hasPostgres)("with a server", () => {
         ledgerClock: clock,
         ...ambient(),
       }),
+    ),
     cases,
   );
 });

@@ -53,14 +53,15 @@ describe.concurrent("a service goes on serving, and stops in order,", () => {
     const told = () =>
       lines()
         .map((line) => JSON.parse(line) as { msg: string; dropped?: number; method?: string })
-        .find(({ msg }) => msg.startsWith("lines of the log were dropped"));
+        .filter(({ msg }) => msg.startsWith("lines of the log were dropped"));
     await vi.waitFor(async () => {
       await client.keys.verifyKey({ key });
-      expect(text.endsWith("\n") && told()).toBeTruthy();
+      expect(text.endsWith("\n") && told().length).toBeTruthy();
     });
     child.kill("SIGTERM");
     expect(await once(child, "close")).toEqual([0, null]);
-    const dropped = told()?.dropped ?? 0;
+    // The log can be full more than once.
+    const dropped = told().reduce((sum, line) => sum + (line.dropped ?? 0), 0);
     expect(dropped).toBeGreaterThan(0);
     const kept = lines().filter((line) => line.includes("KeysService/VerifyKey")).length;
     expect(kept + dropped).toBeGreaterThanOrEqual(verifications);

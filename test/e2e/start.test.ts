@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { formatKey } from "../../src/domain/key-format.ts";
+import { sized } from "../support/deep.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -40,14 +41,14 @@ async function statusesAroundStart(port: number, rootKey: string): Promise<Map<s
 }
 
 describe.runIf(hasPostgres)("a start on Postgres", () => {
-  it("answers the first request that it accepts, with one thread or more", async () => {
+  it("answers the first request that it accepts", async () => {
     const LATCHKEY_DATA_DIR = tempFolder();
     const environment = { LATCHKEY_DATA_DIR, DATABASE_URL: await createTestDatabase(), LATCHKEY_DRAIN_MS: "0" };
     // The first start generates the root key, which later ones read from the store.
     await startLatchkey(environment);
     const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key-postgres"), "utf8").trim();
 
-    for (const LATCHKEY_WORKERS of ["1", "2"]) {
+    for (const LATCHKEY_WORKERS of sized(["1"], ["2"])) {
       const port = await freePort();
       const asking = statusesAroundStart(port, rootKey);
       await startLatchkey({ ...environment, LATCHKEY_WORKERS, PORT: String(port) });

@@ -54,7 +54,7 @@ const anEngine = sized(engines.slice(0, 1), engines);
 describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) => {
   const shared = share(async () => start(await engine.environment()));
 
-  if (!isDeep) {
+  if (isDeep) {
     // Before any other test has used the process.
     it("add their metrics up", async () => {
       const latchkey = shared();
@@ -152,7 +152,7 @@ describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) 
 });
 
 describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) => {
-  it("give every window of many keys to one key only, while windows come and go", async () => {
+  it.runIf(isDeep)("give every window of many keys to one key only, while windows come and go", async () => {
     const latchkey = await start({ ...(await engine.environment()), LATCHKEY_WINDOWS_MAX: "3" });
     const callers = openConnections(latchkey.baseUrl, connections);
     const ratelimit = { limit: 40, duration: 1000 };
@@ -196,7 +196,7 @@ describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) 
   });
 });
 
-if (!isDeep) {
+if (isDeep) {
   describe(`${threads} threads of one process`, () => {
     const shared = share(() => start({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_LOG_LEVEL: "debug" }));
 
