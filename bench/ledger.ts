@@ -18,7 +18,6 @@ import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts"
 import type { Store } from "../src/store/store.ts";
 import type { UsageLedger } from "../src/store/usage-ledger.ts";
 import { createCreateKey } from "../src/usecases/create-key.ts";
-import { createRootAccess } from "../src/usecases/root-access.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { inTurns, keepBusy, row } from "./rounds.ts";
 
@@ -126,7 +125,9 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
     owners: { ownerOf: () => undefined },
     usage,
     limiter,
-    rootAccess: createRootAccess(() => undefined, store.management, systemClock),
+    checkRootKey: () => undefined,
+    readHolders: () => Promise.reject(new Error("nobody asks")),
+    manages: { management: store.management },
     fastPath: true,
     verifyAuth: "open",
     publicUrl: "",

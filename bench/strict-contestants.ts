@@ -83,6 +83,7 @@ async function latchkey(port: number): Promise<Contestant> {
     credentials: () => ({ secret: new Secret(benchInternalSecret) }),
     waitingRoom,
     onOldAnswer: () => {},
+    onChanged: async () => {},
     clock: systemClock,
     log: createLog("warn", (line) => process.stderr.write(line)),
   });

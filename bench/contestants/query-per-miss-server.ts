@@ -14,7 +14,6 @@ import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { type KeyRow, toKey } from "../../src/store/sql/find-keys.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 
 const [url, keysMax] = process.argv.slice(2) as [string, string];
 /** As many as Latchkey has by default. */
@@ -45,7 +44,9 @@ const { onePort, setReady } = createPublicApi({
   owners: { ownerOf: () => undefined },
   usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
   limiter: new LocalLimiter(new WindowTable(1), ambient),
-  rootAccess: createRootAccess(() => undefined, store.management, systemClock),
+  checkRootKey: () => undefined,
+  readHolders: () => Promise.reject(new Error("nobody asks")),
+  manages: { management: store.management },
   fastPath: true,
   verifyAuth: "open",
   publicUrl: "",

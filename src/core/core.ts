@@ -2,7 +2,6 @@ import type { WindowHub } from "../ratelimit/local/window-hub.ts";
 import type { OnRecall, PermitChannel } from "../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../store/change-feed.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
-import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /**
@@ -10,7 +9,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
  * pools, local windows) reaches its core in the process, or over streams to coordinators. Every call may reject with
  * `Unavailable`.
  */
-export interface Core extends RootAccess {
+export interface Core {
   readonly keys: KeyLookup & OwnerLookup;
   readonly usage: UsageLedger;
   readonly changes: ChangeFeed;

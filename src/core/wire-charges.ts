@@ -3,7 +3,7 @@ import type {
   ChargeAnswer_Result,
   ChargeAnswer_ResultSchema,
   Charge as WireCharge,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import { remainingMax } from "../domain/usage.ts";
 import {

@@ -4,7 +4,7 @@ import type {
   FeedPositionSchema,
   FeedNews as WireNews,
   FeedPosition as WirePosition,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../store/change-feed.ts";
 import { InvalidMessage } from "./wire.ts";

@@ -8,7 +8,7 @@ import type {
   NamedLimit as WireNamedLimit,
   Owner as WireOwner,
   RateLimit as WireRateLimit,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 import type { JsonObject, Key, LastKnownBalance } from "../domain/key.ts";
 import { limitsOfKey, limitsOfOwner, type NamedLimit, type NamedRateLimit } from "../domain/limits.ts";
 import type { Owner } from "../domain/owner.ts";

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { RootKeyAnswer_Verdict, RootKeyAnswerSchema } from "../../gen/latchkey/core/v1/core_pb.js";
+import type { RootKeyAnswer_Verdict, RootKeyAnswerSchema } from "../../gen/latchkey/core/v2/core_pb.js";
 import type { RootKeyVerdict } from "../domain/root-key.ts";
 
 /* What is known of a root key, as it goes over the internal streams. */

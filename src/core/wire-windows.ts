@@ -1,4 +1,4 @@
-import type { WindowAnswer, WindowReports } from "../../gen/latchkey/core/v1/core_pb.js";
+import type { WindowAnswer, WindowReports } from "../../gen/latchkey/core/v2/core_pb.js";
 import { durationMaxMs, durationMinMs, limitMax } from "../domain/rate-limit.ts";
 import { type HubAnswer, reportsMax, type SubjectReport } from "../ratelimit/local/window-hub.ts";
 import { impossible, limitSubject, optional, text, wholeNumber } from "./checks.ts";

@@ -6,7 +6,7 @@ import type {
   PermitAsk as WireAsk,
   Call as WireCall,
   PermitGrant as WireGrant,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 import { Forbidden } from "../domain/forbidden.ts";
 import { type PermitAsk, runsMax } from "../domain/permit-window.ts";
 import { isRateLimit } from "../domain/rate-limit.ts";
@@ -37,10 +37,7 @@ export class NotExecuted extends Unavailable {
   override readonly name = "NotExecuted";
 }
 
-/**
- * A message that no edge of ours sends: its sender is a stranger, and the stream is ended. Not a `RangeError`, which an
- * error of our own code can be too.
- */
+/** A message that no edge of this version sends. Not a `RangeError`, which an error of our own code can be too. */
 export class InvalidMessage extends Error {
   override readonly name = "InvalidMessage";
 }
@@ -55,6 +52,8 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
       throw new RootKeyRefused();
     case "forbidden":
       throw new Forbidden(received.value.message);
+    case "unknown":
+      throw new Unavailable("the coordinator does not know such a question", { nothingDone: true });
     case "failure": {
       const { reason, retryAfterMs, ofOneKey: affectsOneKeyOnly, nothingDone } = received.value;
       throw new Unavailable(reason, { retryAfterMs, affectsOneKeyOnly, nothingDone });
@@ -66,6 +65,8 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
 
 /** What an error says to an edge. Of one that is not ours it says nothing: that is for the log of the coordinator. */
 export function toWireFailure(error: unknown): Answered {
+  // It was found before anything was done.
+  if (error instanceof InvalidMessage) return { case: "unknown", value: {} };
   if (error instanceof RootKeyRefused) return { case: "rootKeyRefused", value: {} };
   if (error instanceof Forbidden) return { case: "forbidden", value: { message: error.message } };
   if (!(error instanceof Unavailable)) return failure(new Unavailable("the coordinator has failed"));

@@ -1,8 +1,15 @@
 import type { Key } from "./key.ts";
 import { checkKey, type PlannedRequest } from "./key-checks.ts";
 import type { Owner } from "./owner.ts";
-import { type Check, type CounterCheck, codeOfRefusal, type LimitCheck, type RefusalReason } from "./refusal-reason.ts";
-import { type Plan, planVerification, type Verdict } from "./verification.ts";
+import {
+  type Check,
+  type CounterCheck,
+  codeOfRefusal,
+  type Holder,
+  type LimitCheck,
+  type RefusalReason,
+} from "./refusal-reason.ts";
+import { type Holders, type Plan, planVerification, type Verdict } from "./verification.ts";
 
 /** What a verification would be answered, and what each of its checks finds. */
 export interface Explanation {
@@ -19,6 +26,14 @@ export interface Inspected {
   readonly limits: readonly InspectedLimit[];
   readonly counters: readonly InspectedCounter[];
 }
+
+/** What is stored of a key and its owner: nothing if there is no such key. */
+export interface StoredHolders extends Partial<Holders> {
+  readonly counters: { readonly [Of in Holder]?: StoredCounter | undefined };
+}
+
+/** A counter with the refills that are due. */
+export type StoredCounter = Pick<CounterCheck, "remaining" | "nextRefillMs">;
 
 export type InspectedLimit = Omit<LimitCheck, "check" | "refusal">;
 export type InspectedCounter = Omit<CounterCheck, "check" | "refusal">;

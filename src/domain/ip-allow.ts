@@ -10,9 +10,6 @@ export type IpAddress = readonly [number, number, number, number];
  */
 export type IpRanges = readonly number[];
 
-/** Most ranges of a key. */
-export const ipAllowMax = 50;
-
 /** The longest text of a range: a mapped address with all digits, and its prefix. */
 export const ipRangeLengthMax = 49;
 

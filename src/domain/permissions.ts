@@ -22,8 +22,6 @@ function coversBelow(pattern: string, wanted: string): boolean {
   return true;
 }
 
-/** Most permissions of a key. */
-export const keyPermissionsMax = 100;
 export const permissionLengthMax = 128;
 
 const namePattern = /^[A-Za-z0-9_.:-]+$/;

@@ -1,8 +1,10 @@
+import { Forbidden } from "../domain/forbidden.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 
 /** An error as it is sent between threads. It keeps what callers distinguish, and the stack trace for the log. */
 export interface WireError {
-  readonly isUnavailable: boolean;
+  readonly kind: "unavailable" | "rootKeyRefused" | "forbidden" | "other";
   readonly message: string;
   readonly stack: string | undefined;
   readonly retryAfterMs: number;
@@ -18,7 +20,7 @@ export function toWire(error: unknown): WireError {
     error instanceof Error ? error : new Error(String(error))
   ) as NodeJS.ErrnoException & { address?: string; port?: number };
   return {
-    isUnavailable: error instanceof Unavailable,
+    kind: kindOf(error),
     message,
     stack,
     retryAfterMs: error instanceof Unavailable ? error.retryAfterMs : 0,
@@ -33,9 +35,28 @@ export function toWire(error: unknown): WireError {
   };
 }
 
-export function fromWire({ isUnavailable, message, stack, facts, cause, ...rest }: WireError): Error {
+export function fromWire(wire: WireError): Error {
+  const error = errorOf(wire);
+  if (wire.stack !== undefined) error.stack = wire.stack;
+  return Object.assign(error, wire.facts);
+}
+
+function kindOf(error: unknown): WireError["kind"] {
+  if (error instanceof Unavailable) return "unavailable";
+  if (error instanceof RootKeyRefused) return "rootKeyRefused";
+  return error instanceof Forbidden ? "forbidden" : "other";
+}
+
+function errorOf({ kind, message, cause, retryAfterMs, affectsOneKeyOnly, nothingDone }: WireError): Error {
   const origin = cause === undefined ? {} : { cause: fromWire(cause) };
-  const error = isUnavailable ? new Unavailable(message, { ...origin, ...rest }) : new Error(message, origin);
-  if (stack !== undefined) error.stack = stack;
-  return Object.assign(error, facts);
+  switch (kind) {
+    case "unavailable":
+      return new Unavailable(message, { ...origin, retryAfterMs, affectsOneKeyOnly, nothingDone });
+    case "rootKeyRefused":
+      return new RootKeyRefused();
+    case "forbidden":
+      return new Forbidden(message);
+    case "other":
+      return new Error(message, origin);
+  }
 }

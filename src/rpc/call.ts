@@ -3,11 +3,13 @@ import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
 import { createPacedWarning } from "../ambient/paced-lines.ts";
 import { FailuresByAddress } from "../domain/failures-by-address.ts";
+import type { EncodedMessage } from "../domain/forwarded-call.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
 import { ChargeUnknown } from "../domain/unavailable.ts";
-import { type AuthoriseDeps, anyone, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
+import { type AuthoriseDeps, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
+import { type Management, managementWithin } from "../usecases/management-within.ts";
 import { ApiError, asRepeatable } from "./api-error.ts";
 import type { ErrorLog } from "./error-log.ts";
 import { ManagementQueue, type ManagementQueueDeps } from "./management-queue.ts";
@@ -30,6 +32,10 @@ export interface Call {
    * called in a later turn of the event loop: the call holds the whole body until then.
    */
   read(): MessageShape<DescMessage>;
+  /** The message as it came, to be read elsewhere. Throws as `read`. Absent where no management method is called. */
+  encoded?(): EncodedMessage;
+  /** Of a call that a front has forwarded: what it is carried out with. */
+  readonly management?: Management;
 }
 
 export const idempotencyHeader = "idempotency-key";
@@ -61,13 +67,17 @@ export interface Endpoint {
   readonly isRead: boolean;
   /** Whether it honours the header `Idempotency-Key`. */
   readonly isIdempotent: boolean;
-  handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
+  /** Absent: it is carried out where the core is, and this is another process or thread. */
+  handle?(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
 /** What a method gets in addition to the message. */
 export interface CallContext {
   readonly call: Pick<Call, "requestId" | "headers" | "endpoint">;
-  readonly caller: Caller;
+  /** Undefined for public methods, whatever was presented. */
+  readonly caller: Caller | undefined;
+  /** What the caller may do with stored data. Of methods that manage it. */
+  readonly management: Management;
   /** Says what the call was about, for its log line. */
   note(about: LogFields): void;
 }
@@ -86,6 +96,10 @@ class CallNotes {
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
 export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps, ManagementQueueDeps {
+  /** Where the core is: what management methods are carried out with. */
+  readonly management?: Management | undefined;
+  /** Elsewhere: sends a call to the core, of a root key that is valid as far as is known here. */
+  readonly forward?: ((call: Call, rootKey: Secret) => Promise<MessageInitShape<DescMessage>>) | undefined;
   /** Absent: none are logged. */
   readonly verificationLog?: VerificationLog;
   /** Likewise. */
@@ -95,19 +109,30 @@ export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">,
 /** The steps of every call: authorise, read, answer, log, count. A management call first waits for its turn. */
 export function createRunCall(deps: RunCallDeps): RunCall {
   const { clock, log, metrics, verificationLog = { logged: "none" } } = deps;
+  const { forward } = deps;
   const authorise = createAuthorise(deps);
   const managementQueue = new ManagementQueue(deps);
 
   function answer(call: Call, notes: CallNotes | undefined): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    if (endpoint.isPublic) return endpoint.handle(call.read(), { call, caller: anyone, note: noteNothing });
+    if (endpoint.isPublic) return handle(call, undefined, undefined);
     const presented = presentedIn(headerOf(call.headers, "authorization"));
     return andThen(authorise(presented), (caller) => {
-      if (notes !== undefined) notes.actor = caller.rootKeyId;
+      // Where the call is carried out, it has a log line of its own.
+      if (notes !== undefined && endpoint.handle !== undefined) notes.actor = caller.rootKeyId;
       requirePermission(caller, endpoint.permission);
-      // Only now: an unauthorised caller learns nothing of its message.
-      return endpoint.handle(call.read(), { call, caller, note: notes?.add ?? noteNothing });
+      // Only now: an unauthorised caller learns nothing of its message, and its message goes nowhere.
+      if (endpoint.handle === undefined && forward !== undefined) return forward(call, presented);
+      return handle(call, caller, notes);
     });
+  }
+
+  function handle(call: Call, caller: Caller | undefined, notes: CallNotes | undefined) {
+    const { endpoint } = call;
+    const stored = endpoint.isManagement ? (call.management ?? deps.management) : undefined;
+    const management = stored && caller ? managementWithin(stored, caller) : noManagement;
+    if (endpoint.handle === undefined) throw new Error(`nothing answers ${endpoint.name}`);
+    return endpoint.handle(call.read(), { call, caller, management, note: notes?.add ?? noteNothing });
   }
 
   /** In an outage every call fails. */
@@ -225,6 +250,10 @@ function repeatableIf({ endpoint, headers }: Call, error: ApiError): ApiError {
 }
 
 function noteNothing(): void {}
+
+const refuse = () => Promise.reject(new RootKeyRefused());
+/** Of methods that manage nothing. */
+const noManagement: Management = { change: refuse, read: refuse };
 
 /** Further digits mean nothing. */
 function roundToMicroseconds(seconds: number): number {

@@ -11,6 +11,7 @@ import {
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError, compressedRefused } from "./api-error.ts";
 import { type CallHeaders, type Endpoint, headerOf, type RunCall } from "./call.ts";
+import { readMessage } from "./decoding/read-message.ts";
 import { rpcErrorHeaders, toConnectError } from "./grpc-errors.ts";
 import { type Fail, type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
@@ -21,7 +22,6 @@ import { remoteAddressOf } from "./remote-address.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
 import { abortSignalOf, sendUniversalResponse } from "./universal-http.ts";
-import { validated } from "./validate.ts";
 
 type Answer = () => Promise<MessageInitShape<DescMessage>>;
 const answerKey = createContextKey<Answer | undefined>(undefined);
@@ -73,16 +73,25 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       if (error instanceof ApiError) return error;
       throw error;
     });
-    const read = () => {
+    const encoded = () => {
       if (body instanceof ApiError) throw body;
       requireKnownHeaders(dialect, headers);
-      return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
+      return { encoding: dialect.encoding, bytes: dialect.messageIn(body) };
     };
+    const read = () => readMessage(endpoint.method.input, encoded());
     const remoteAddress = () => remoteAddressOf(req);
     let failed: ApiError | undefined;
     const answer: Answer = async () => {
       try {
-        return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, remoteAddress, read });
+        return await runCall({
+          endpoint,
+          protocol: dialect.protocol,
+          requestId,
+          headers,
+          remoteAddress,
+          read,
+          encoded,
+        });
       } catch (error) {
         failed = error as ApiError;
         throw toConnectError(failed, requestId);

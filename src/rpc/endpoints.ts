@@ -18,28 +18,40 @@ export type Handlers<Service extends DescService> = {
   ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
 };
 
-/** The methods of a service with what answers them. Throws if one of them states no permission. */
+/** Methods that a front answers itself: they decide, or need its local windows. All others run where the core is. */
+type FrontMethod = "verifyKey" | "explainKey" | "limit";
+
+export type FrontHandlers<Service extends DescService> = Pick<
+  Handlers<Service>,
+  Extract<keyof Service["method"], FrontMethod>
+>;
+export type ManagementHandlers<Service extends DescService> = Omit<Handlers<Service>, FrontMethod>;
+
+/** The methods of a service with what answers them here. Throws if one of them states no permission. */
 export function createEndpoints<Service extends DescService>(
   service: Service,
-  handlers: Handlers<Service>,
+  handlers: Partial<Handlers<Service>>,
 ): Endpoint[] {
-  return service.methods.map((method) => ({
-    method,
-    name: nameOf(method),
-    permission: permissionOf(method),
-    isPublic: getOption(method, public$),
-    isManagement: !getOption(method, public$) && !getOption(method, hot),
-    isRead: method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS,
-    isIdempotent: getOption(method, idempotent),
-    handle: handlers[method.localName as keyof Service["method"]] as Endpoint["handle"],
-  }));
+  return service.methods.map((method) => {
+    const handle = handlers[method.localName as keyof Service["method"]] as NonNullable<Endpoint["handle"]> | undefined;
+    return {
+      method,
+      name: nameOf(method),
+      permission: permissionOf(method),
+      isPublic: getOption(method, public$),
+      isManagement: !getOption(method, public$) && !getOption(method, hot),
+      isRead: method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS,
+      isIdempotent: getOption(method, idempotent),
+      ...(handle && { handle }),
+    };
+  });
 }
 
 export function nameOf({ parent, name }: DescMethod): string {
   return `${parent.name}/${name}`;
 }
 
-function permissionOf(method: DescMethod): string {
+export function permissionOf(method: DescMethod): string {
   const stated = getOption(method, permission);
   if (stated === "") throw new Error(`${method} does not state the permission that it needs`);
   return stated;

@@ -2,13 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { ApiError, compressedRefused } from "./api-error.ts";
 import type { RunCall } from "./call.ts";
-import { decodeQuery } from "./decoding/decode-query.ts";
+import { readMessage } from "./decoding/read-message.ts";
 import { type Fail, type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
 import { encodeJson, JsonCall, type JsonMethod, type RoutedMethod } from "./json-call.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
 import { remoteAddressOf } from "./remote-address.ts";
 import { sendJson } from "./respond.ts";
-import { validated } from "./validate.ts";
 
 /**
  * Serves JSON: `POST /v1/keys.createKey` and so on, as annotated in the proto files. A method's generated codec, if it
@@ -63,12 +62,13 @@ function queryHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
     const { headers } = req;
     const query = queryOf(req);
     answerAfterBody(req, res, requestId, fail, (body) => {
-      const read = () => {
+      const encoded = () => {
         if (body.length > 0) throw getWithBody();
-        return validated(input, decodeQuery(input, query));
+        return { encoding: "query", bytes: Buffer.from(query) } as const;
       };
+      const read = () => readMessage(input, encoded());
       const remoteAddress = () => remoteAddressOf(req);
-      const response = runCall({ endpoint, protocol: "json", requestId, headers, remoteAddress, read });
+      const response = runCall({ endpoint, protocol: "json", requestId, headers, remoteAddress, read, encoded });
       return andThen(response, (message) => encodeJson(method, message));
     });
     return undefined;

@@ -6,10 +6,9 @@ import { InvalidRequest } from "./invalid-request.ts";
 /** The header `Idempotency-Key` of a call. `apiId`: the API that the request names, if it names one. */
 export function idempotencyKeyOf({ call, caller }: CallContext, apiId?: string): IdempotencyKey | undefined {
   const value = headerOf(call.headers, idempotencyHeader);
-  const { rootKey } = caller;
-  if (value === undefined || rootKey === undefined) return undefined;
+  if (value === undefined || caller === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
     throw new InvalidRequest([{ path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" }]);
   }
-  return { rootKey, value: new Secret(value), method: call.endpoint.name, apiId };
+  return { rootKey: caller.rootKey, value: new Secret(value), method: call.endpoint.name, apiId };
 }

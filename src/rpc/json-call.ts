@@ -1,10 +1,10 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import type { Route } from "../../gen/latchkey/v1/services.ts";
 import type { HotMethod } from "../codec/codec-runtime.ts";
+import type { EncodedMessage } from "../domain/forwarded-call.ts";
 import type { Call, CallHeaders, Endpoint } from "./call.ts";
-import { decodeJson } from "./decoding/decode-json.ts";
+import { readMessage } from "./decoding/read-message.ts";
 import { type OverSocket, remoteAddressOf } from "./remote-address.ts";
-import { validated } from "./validate.ts";
 
 /** A method that is called in JSON. */
 export interface JsonMethod {
@@ -75,12 +75,21 @@ export class JsonCall implements Call {
     const { bytes, start, end } = this;
     // A waiting call must not keep the whole chunk in memory that was read from the connection.
     this.bytes = nothing;
-    const { input } = this.endpoint.method;
-    return this.codec?.decodeJson(bytes, start, end) ?? validated(input, decodeJson(input, bytes.subarray(start, end)));
+    return (
+      this.codec?.decodeJson(bytes, start, end) ?? readMessage(this.endpoint.method.input, encodedIn(bytes, start, end))
+    );
+  }
+
+  encoded(): EncodedMessage {
+    return encodedIn(this.bytes, this.start, this.end);
   }
 }
 
 const nothing = Buffer.alloc(0);
+
+function encodedIn(bytes: Buffer, start: number, end: number): EncodedMessage {
+  return { encoding: "json", bytes: bytes.subarray(start, end) };
+}
 
 /** Includes `valid: false` and `remaining: 0`, which protobuf's JSON leaves out by default. */
 export function encodeJson({ codec, endpoint }: JsonMethod, response: MessageInitShape<DescMessage>): string {

@@ -1,5 +1,5 @@
 import {
-  OwnersService,
+  type OwnersService,
   OwnersServiceUpdateRemainingRequestSchema,
   UpdateOwnerRequestSchema,
 } from "../../gen/latchkey/v1/owners_pb.js";
@@ -11,9 +11,8 @@ import { getOwner, listOwners } from "../usecases/read-owners.ts";
 import { updateOwner } from "../usecases/update-owner.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint } from "./call.ts";
 import { changedFields, changesOf } from "./decoding/update-fields.ts";
-import { createEndpoints } from "./endpoints.ts";
+import type { ManagementHandlers } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { toCounterChange } from "./key-messages.ts";
 import { toNewOwner, toOwner, toOwnerChanges } from "./owner-messages.ts";
@@ -23,30 +22,30 @@ import { fromCursor, toCursor } from "./page-cursor.ts";
  * The methods of OwnersService. Each turns its message into a call of a use case, and the result into a message. The log has
  * no ids of owners: they are callers' own texts.
  */
-export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
-  return createEndpoints(OwnersService, {
+export function ownersHandlers(deps: EventDeps): ManagementHandlers<typeof OwnersService> {
+  return {
     async createOwner(request, context) {
-      const { management } = context.caller;
+      const { management } = context;
       const created = await createOwner(management, toNewOwner(request), idempotencyKeyOf(context), deps);
       return toOwner(created);
     },
 
-    async getOwner({ ownerId }, { caller }) {
-      const found = await getOwner(caller.management, ownerId);
+    async getOwner({ ownerId }, { management }) {
+      const found = await getOwner(management, ownerId);
       if (found === undefined) throw noSuchOwner();
       return toOwner(found);
     },
 
-    async listOwners({ limit, cursor }, { caller }) {
+    async listOwners({ limit, cursor }, { management }) {
       const after = cursor === undefined ? undefined : fromCursor("owners", cursor);
-      const page = await listOwners(caller.management, { limit, after });
+      const page = await listOwners(management, { limit, after });
       return { owners: page.owners.map(toOwner), cursor: page.cursor && toCursor("owners", page.cursor) };
     },
 
     async updateOwner(request, context) {
       const { ownerId, ifVersion } = request;
       const changes = toOwnerChanges(changesOf(UpdateOwnerRequestSchema, request));
-      const { management } = context.caller;
+      const { management } = context;
       const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
       context.note({ changed: changedFields(request) });
@@ -56,7 +55,7 @@ export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
     async updateRemaining(request, context) {
       const { ownerId } = request;
       const change = toCounterChange(request.op, changesOf(OwnersServiceUpdateRemainingRequestSchema, request));
-      const { management } = context.caller;
+      const { management } = context;
       const updated = await updateRemaining(management, { ownerId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
       context.note({ changed: "remaining" });
@@ -69,12 +68,12 @@ export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
       const keys = request.keys as DeleteOwnerRequest["keys"];
       if (keys === "disable") requirePermission(context.caller, "keys.update");
       if (keys === "delete") requirePermission(context.caller, "keys.delete");
-      const { management } = context.caller;
+      const { management } = context;
       const existed = await deleteOwner(management, { ownerId, keys }, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchOwner();
       return {};
     },
-  });
+  };
 }
 
 function noSuchOwner(): ApiError {

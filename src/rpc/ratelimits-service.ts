@@ -1,22 +1,21 @@
-import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
+import type { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { andThen } from "../domain/maybe-promise.ts";
 import { includesApi } from "../domain/root-key.ts";
 import { type LimitAnswer, type LimitDeps, limit } from "../usecases/limit.ts";
 import { noSuchApi } from "./apis-service.ts";
-import type { Endpoint } from "./call.ts";
-import { createEndpoints } from "./endpoints.ts";
+import type { FrontHandlers } from "./endpoints.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** The methods of RatelimitsService. */
-export function createRatelimitsEndpoints(deps: LimitDeps): Endpoint[] {
-  return createEndpoints(RatelimitsService, {
-    limit(request, { caller: { apiIds } }) {
+export function ratelimitsHandlers(deps: LimitDeps): FrontHandlers<typeof RatelimitsService> {
+  return {
+    limit(request, { caller }) {
       const { namespace, identifier, apiId, limit: max, duration, cost = 1, async = true } = request;
-      if (apiIds !== undefined) checkApi(apiIds, apiId);
+      if (caller?.apiIds !== undefined) checkApi(caller.apiIds, apiId);
       const rule = { mode: async ? "local" : "strict", limit: max, durationMs: duration } as const;
       return andThen(limit({ namespace, identifier, apiId, rule, cost }, deps), toAnswer);
     },
-  });
+  };
 }
 
 function checkApi(apiIds: readonly string[], apiId: string | undefined): void {

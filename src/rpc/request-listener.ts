@@ -70,13 +70,18 @@ export function createRequestListener(
     // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
     if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
       onRefused("NOT_FOUND", requestId);
-      const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
-      const { stream } = res as unknown as Http2ServerResponse;
-      stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
+      sendUnimplemented(res, requestId);
       return;
     }
     throw new ApiError("NOT_FOUND", `there is nothing at this path; ${notFoundHint}`);
   }
+}
+
+/** Tells a client of gRPC over HTTP/2 that there is no such method. */
+export function sendUnimplemented(res: ServerResponse, requestId: string): void {
+  const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
+  const { stream } = res as unknown as Http2ServerResponse;
+  stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
 }
 
 function ignore(): void {}

@@ -1,6 +1,10 @@
 import { type DescService, getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import { permission } from "../../gen/latchkey/v1/options_pb.js";
-import { type RootKeySchema, RootKeysService, UpdateRootKeyRequestSchema } from "../../gen/latchkey/v1/root_keys_pb.js";
+import {
+  type RootKeySchema,
+  type RootKeysService,
+  UpdateRootKeyRequestSchema,
+} from "../../gen/latchkey/v1/root_keys_pb.js";
 import { services } from "../../gen/latchkey/v1/services.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import { createRootKey } from "../usecases/create-root-key.ts";
@@ -8,9 +12,8 @@ import type { EventDeps } from "../usecases/new-event.ts";
 import { revokeRootKey } from "../usecases/revoke-root-key.ts";
 import { updateRootKey } from "../usecases/update-root-key.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
-import { createEndpoints } from "./endpoints.ts";
+import type { ManagementHandlers } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { Violations } from "./invalid-request.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
@@ -18,7 +21,7 @@ import { fromCursor, toCursor } from "./page-cursor.ts";
 const limitDefault = 50;
 
 /** The methods of RootKeysService. */
-export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
+export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof RootKeysService> {
   const known = knownPermissions(services);
 
   function checkPermissions(permissions: readonly string[]): readonly string[] {
@@ -31,10 +34,10 @@ export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
     return permissions;
   }
 
-  return createEndpoints(RootKeysService, {
+  return {
     async createRootKey({ name, permissions, apiIds, allApis, expires: expiresAtMs }, context) {
       const created = await createRootKey(
-        context.caller.management,
+        context.management,
         {
           name,
           permissions: checkPermissions(permissions),
@@ -48,9 +51,9 @@ export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
       return created;
     },
 
-    async listRootKeys({ limit = limitDefault, cursor }, { caller }) {
+    async listRootKeys({ limit = limitDefault, cursor }, { management }) {
       const after = cursor === undefined ? undefined : fromCursor("rootKeys", cursor);
-      const page = await caller.management.read({ kind: "rootKeys", limit, after });
+      const page = await management.read({ kind: "rootKeys", limit, after });
       return { rootKeys: page.rootKeys.map(toRootKey), cursor: page.cursor && toCursor("rootKeys", page.cursor) };
     },
 
@@ -61,7 +64,7 @@ export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
       const apis = checkApis(fields.apiIds, allApis);
       const apiIds = allApis === true ? null : apis;
       const changes = { name, permissions: permissions && checkPermissions(permissions), apiIds, expiresAtMs };
-      const { management } = context.caller;
+      const { management } = context;
       const updated = await updateRootKey(
         management,
         { rootKeyId, ifVersion, changes },
@@ -75,12 +78,12 @@ export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
     },
 
     async revokeRootKey({ rootKeyId }, context) {
-      const existed = await revokeRootKey(context.caller.management, rootKeyId, idempotencyKeyOf(context), deps);
+      const existed = await revokeRootKey(context.management, rootKeyId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchRootKey();
       context.note({ rootKeyId });
       return {};
     },
-  });
+  };
 }
 
 /** `allApis` may leave the APIs out or say the same as they do, never the opposite. */

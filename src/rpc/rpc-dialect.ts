@@ -1,8 +1,6 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { Encoding } from "../domain/forwarded-call.ts";
 import { compressedRefused } from "./api-error.ts";
 import type { Protocol } from "./call.ts";
-import { decodeBinary } from "./decoding/decode-binary.ts";
-import { decodeRpcJson } from "./decoding/decode-rpc-json.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** How a unary message is sent with one content type. */
@@ -14,7 +12,9 @@ export interface RpcDialect {
   readonly timeoutPattern: RegExp;
   /** A body that holds a message without fields. */
   readonly emptyBody: Uint8Array;
-  decode<Desc extends DescMessage>(desc: Desc, body: Uint8Array): MessageShape<Desc>;
+  readonly encoding: Encoding;
+  /** The message in a body. Throws `InvalidRequest` or `ApiError`. */
+  messageIn(body: Uint8Array): Uint8Array;
 }
 
 /** The dialect of a media type. Undefined if unary methods do not support it. */
@@ -40,8 +40,9 @@ const grpcRules = {
 } as const;
 const grpcWebRules = { ...grpcRules, protocol: "grpc-web", needsHttp2: false } as const;
 
-const binary = { emptyBody: new Uint8Array(), decode: decodeBinary };
-const json = { emptyBody: new TextEncoder().encode("{}"), decode: decodeRpcJson };
+const messageIn = (body: Uint8Array) => body;
+const binary = { emptyBody: new Uint8Array(), encoding: "proto", messageIn } as const;
+const json = { emptyBody: new TextEncoder().encode("{}"), encoding: "rpcJson", messageIn } as const;
 const framedBinary = framed(binary);
 const framedJson = framed(json);
 
@@ -56,14 +57,14 @@ const dialects: ReadonlyMap<string, RpcDialect> = new Map<string, RpcDialect>([
   ["application/grpc-web+json", { ...grpcWebRules, ...framedJson }],
 ]);
 
-type Codec = Pick<RpcDialect, "emptyBody" | "decode">;
+type Codec = Pick<RpcDialect, "emptyBody" | "encoding" | "messageIn">;
 
 /** gRPC puts five bytes in front of a message: a flag for compression, and the message's length. */
-function framed({ emptyBody, decode }: Codec): Codec {
+function framed({ emptyBody, encoding }: Codec): Codec {
   const frame = new Uint8Array(frameHeaderLength + emptyBody.length);
   frame[4] = emptyBody.length;
   frame.set(emptyBody, frameHeaderLength);
-  return { emptyBody: frame, decode: (desc, body) => decode(desc, unframe(body)) };
+  return { emptyBody: frame, encoding, messageIn: unframe };
 }
 
 function unframe(body: Uint8Array): Uint8Array {

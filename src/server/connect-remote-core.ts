@@ -14,6 +14,8 @@ export interface RemoteCoreDeps extends Ambient {
   readonly teardown: Teardown;
   /** The answer to a look-up must not be remembered: it is older than this change. */
   readonly onOldAnswer: (change: Change) => void;
+  /** Called with what a management call has changed. It is answered when this resolves. */
+  readonly onChanged: (changed: readonly Change[] | "everything") => Promise<void>;
 }
 
 /** A core behind coordinators. An edge knows no root keys, and makes none. */
@@ -41,6 +43,8 @@ export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCor
     health: undefined,
     prepare: async () => true,
     completeStart: async () => undefined,
-    verdicts: new CachedVerdicts(core.check, settings.cacheTtlMs, clock),
+    verdicts: new CachedVerdicts(core.management.check, settings.cacheTtlMs, clock),
+    readHolders: core.management.readHolders,
+    manages: { carryOut: core.management.carryOut },
   };
 }

@@ -7,13 +7,15 @@ import { LedgerProbe } from "../core/serve/ledger-probe.ts";
 import { slowWaitMaxMs } from "../domain/deadlines.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
+import { explainPermission } from "../rpc/all-endpoints.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
+import type { Management } from "../store/management.ts";
 import { requireApis } from "../store/require-apis.ts";
 import type { CheckRootKey } from "../store/root-access.ts";
 import type { Store } from "../store/store.ts";
-import { createRootAccess } from "../usecases/root-access.ts";
+import { createReadHolders } from "../usecases/read-holders.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import { openStore, untilAvailable } from "./open-store.ts";
@@ -32,6 +34,9 @@ export interface LocalCoreOptions extends Ambient {
 
 export interface LocalCore extends OpenedCore {
   readonly core: Core & { readonly usage: CoalescingUsageLedger };
+  readonly manages: { readonly management: Management };
+  /** What a text allows as a root key, as the store knows it now. */
+  readonly checkRootKey: CheckRootKey;
   readonly store: Store;
   readonly coordinator: Coordinator;
   /** Only where edges have to know whether the ledger answers. */
@@ -73,8 +78,8 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
   const check: CheckRootKey = (presented) => rootKeys.check(presented);
   const verdicts = new CachedVerdicts(check, settings.cacheTtlMs, clock);
   // Edges remember what a coordinator says, and may know of newer changes than it does: it asks the store each time.
+  const checkRootKey = settings.role === "coordinator" ? check : verdicts.check;
   const management = settings.apis === "explicit" ? requireApis(store.management) : store.management;
-  const rootAccess = createRootAccess(settings.role === "coordinator" ? check : verdicts.check, management, clock);
   const tidy = () => {
     // After a failure the next run, or another process, does it.
     const nowMs = clock.nowMs();
@@ -91,7 +96,6 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
       keys: store.keys,
       usage,
       changes: store.changes,
-      ...rootAccess,
       joinPermits: (onRecall) => coordinator.join(onRecall),
       windows: undefined,
       get pathMs() {
@@ -104,6 +108,9 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     usable,
     health: store.health,
     verdicts,
+    checkRootKey,
+    readHolders: createReadHolders({ ...options, checkRootKey, management, permission: explainPermission }),
+    manages: { management },
     prepare: (isStopping) => untilAvailable(() => rootKeys.areAny(), isStopping),
     async completeStart() {
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.

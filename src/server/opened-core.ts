@@ -1,6 +1,9 @@
 import type { Core } from "../core/core.ts";
 import type { Secret } from "../domain/secret.ts";
+import type { CarryOut } from "../rpc/forwarded-calls.ts";
 import type { CachedVerdicts } from "../store/cached-verdicts.ts";
+import type { Management } from "../store/management.ts";
+import type { ReadHolders } from "../store/root-access.ts";
 import type { StoreHealth } from "../store/store-health.ts";
 
 /** A core as a process starts with it: in the process, or behind coordinators. */
@@ -16,4 +19,7 @@ export interface OpenedCore {
   completeStart(): Promise<Secret | undefined>;
   /** What the core says of root keys, remembered in this process. */
   readonly verdicts: CachedVerdicts;
+  readonly readHolders: ReadHolders;
+  /** What management calls are carried out with here, or who carries them out elsewhere. */
+  readonly manages: { readonly management: Management } | { readonly carryOut: CarryOut };
 }

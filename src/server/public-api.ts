@@ -9,9 +9,8 @@ import type { TracingOptions } from "../ambient/tracing-options.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { Secret } from "../domain/secret.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
+import { createAllEndpoints } from "../rpc/all-endpoints.ts";
 import { type ErrorCode, setPublicUrl } from "../rpc/api-error.ts";
-import { createApisEndpoints } from "../rpc/apis-service.ts";
-import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { authzPath } from "../rpc/authz/authz-contract.ts";
 import { createAuthzHandler } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
@@ -20,6 +19,7 @@ import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { allowOrigins } from "../rpc/cors.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
 import { ErrorLog } from "../rpc/error-log.ts";
+import { createForward } from "../rpc/forwarded-calls.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
@@ -29,22 +29,19 @@ import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { type RoutedMethod, routedMethodsOf } from "../rpc/json-call.ts";
-import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
-import { createOwnersEndpoints } from "../rpc/owners-service.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
-import { createRatelimitsEndpoints } from "../rpc/ratelimits-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
-import { createRootKeysEndpoints } from "../rpc/root-keys-service.ts";
 import { prepareRules } from "../rpc/validate.ts";
 import { VerificationLog } from "../rpc/verification-log.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
-import type { RootAccess } from "../store/root-access.ts";
+import type { CheckRootKey, ReadHolders } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { ServingSettings } from "../threads/methods.ts";
+import type { OpenedCore } from "./opened-core.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
@@ -56,7 +53,9 @@ export interface PublicApiDeps extends Ambient {
   readonly owners: OwnersOfKeys;
   readonly usage: UsageLedger;
   readonly limiter: InspectingLimiter;
-  readonly rootAccess: RootAccess;
+  readonly checkRootKey: CheckRootKey;
+  readonly readHolders: ReadHolders;
+  readonly manages: OpenedCore["manages"];
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
   /** `required`: methods that are public otherwise need a root key with their permission too. */
@@ -100,17 +99,14 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const verificationLog = new VerificationLog(deps, settings.logVerifications);
   const exporter = tracing && new OtlpExporter(tracing, deps);
   const errorLog = new ErrorLog(deps);
-  const plainCall = createRunCall({ ...deps, verificationLog, errorLog });
+  const { management, carryOut } = { management: undefined, carryOut: undefined, ...deps.manages };
+  const forward = carryOut && createForward(carryOut);
+  const plainCall = createRunCall({ ...deps, management, forward, verificationLog, errorLog });
   const runCall = exporter ? traceCalls(plainCall, { ...deps, ...tracing, exporter }) : plainCall;
   /** The methods of all services. */
-  const endpoints = [
-    ...createApisEndpoints(deps),
-    ...createKeysEndpoints(deps),
-    ...createOwnersEndpoints(deps),
-    ...createRootKeysEndpoints(deps),
-    ...createAuditEndpoints(),
-    ...createRatelimitsEndpoints(deps),
-  ].map((endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint));
+  const endpoints = createAllEndpoints({ front: deps, core: management && deps }).map((endpoint) =>
+    deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint,
+  );
   const health = createHealth(
     readiness,
     shownServices.map((service) => service.typeName),
@@ -197,7 +193,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     listener,
     setReady(ready) {
       readiness.set(ready);
-      if (ready) prepareLater(endpoints);
+      if (ready) prepareLater(endpoints.filter(({ handle }) => handle !== undefined));
     },
     reload(next) {
       deps.log.setLevel(next.logLevel);

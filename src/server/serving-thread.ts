@@ -17,7 +17,7 @@ import {
   remoteKeys,
   remoteListener,
   remoteLog,
-  remoteRootAccess,
+  remoteRootKeys,
   remoteStrictLimiter,
   remoteUsage,
 } from "../threads/remote-main-thread.ts";
@@ -61,8 +61,8 @@ const cache = cacheKeys(remoteKeys(mainThread), {
   clock,
   metrics,
 });
-const rootAccess = remoteRootAccess(mainThread);
-const verdicts = new CachedVerdicts(rootAccess.check, setup.cacheTtlMs, clock);
+const { check, readHolders } = remoteRootKeys(mainThread);
+const verdicts = new CachedVerdicts(check, setup.cacheTtlMs, clock);
 const memory = allCaches([cache.memory, verdicts]);
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
@@ -81,7 +81,9 @@ const { onePort, setReady, reload, stopStreams, close } = createPublicApi({
   owners: cache.owners,
   usage: remoteUsage(mainThread),
   limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(mainThread) }),
-  rootAccess: { check: verdicts.check, manage: rootAccess.manage },
+  checkRootKey: verdicts.check,
+  readHolders,
+  manages: { carryOut: (call, isRead) => mainThread.ask("carryOut", call, isRead) },
   clock,
   random,
   log: remoteLog(mainThread, setup.settings.logLevel),

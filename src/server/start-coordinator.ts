@@ -12,8 +12,10 @@ import { Readiness } from "../rpc/readiness.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { announceChanges } from "../store/announce-changes.ts";
+import type { Change } from "../store/changes.ts";
 import { FeedRelay } from "../store/feed-relay.ts";
 import { becomeReady } from "./become-ready.ts";
+import { createCarryOut } from "./carry-out.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { connectChanges } from "./changes.ts";
 import { internalAccessOf, startInternalListener } from "./internal-listener.ts";
@@ -50,9 +52,17 @@ export async function startCoordinator(options: StartOptions): Promise<StartedSe
   const onChange = () => follower.hurry();
   const changes = await connectChanges({ ...options, caches: [], onChange, replica });
   teardown.add("messages about changes", () => changes.close());
+  const { checkRootKey, readHolders, manages } = opened;
+  const carryOut = createCarryOut({ ...options, checkRootKey });
   const served: ServedCore = {
     ...core,
-    manage: (rootKey) => announceChanges(core.manage(rootKey), [changes]),
+    checkRootKey,
+    readHolders,
+    async carryOut(call) {
+      const changed: Change[] = [];
+      const noted = { broadcast: async (change: Change) => void changed.push(change) };
+      return { answer: await carryOut(call, announceChanges(manages.management, [noted, changes])), changed };
+    },
     changes: relay,
     feedPosition: () => relay.position,
     windows: new MemoryHub({

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { sameValue } from "../config/same-value.ts";
 import { counterOfOwner } from "../domain/subject.ts";
-import { announceChanges } from "../store/announce-changes.ts";
+import type { CarryOut } from "../rpc/forwarded-calls.ts";
+import { announceAll, announceChanges } from "../store/announce-changes.ts";
 import { audienceOf, type Change } from "../store/changes.ts";
-import type { RootAccess } from "../store/root-access.ts";
 import { becomeReady } from "./become-ready.ts";
+import { createCarryOut } from "./carry-out.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { connectChanges } from "./changes.ts";
 import { connectRemoteCore } from "./connect-remote-core.ts";
@@ -12,6 +13,7 @@ import { internalAccessOf, startInternalListener } from "./internal-listener.ts"
 import { cacheKeys } from "./key-cache.ts";
 import { openLocalCore } from "./open-local-core.ts";
 import { storeWaitMs } from "./open-store.ts";
+import type { OpenedCore } from "./opened-core.ts";
 import { createPublicApi } from "./public-api.ts";
 import { startRateLimits } from "./rate-limits.ts";
 import { ReadyState } from "./ready-state.ts";
@@ -33,10 +35,15 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
 
   // The core.
   const onOldAnswer = (change: Change) => memory.invalidate(change);
+  /** What a coordinator has changed for a caller of this edge is in force here when it is answered. */
+  const onChanged = async (changed: readonly Change[] | "everything") => {
+    if (changed === "everything") for (const cache of caches) cache.invalidateAll();
+    else await announceAll(changed, here);
+  };
   const opened = await (settings.role === "edge"
-    ? connectRemoteCore({ ...options, onOldAnswer })
+    ? connectRemoteCore({ ...options, onOldAnswer, onChanged })
     : openLocalCore(options));
-  const { core, usable, health, verdicts } = opened;
+  const { core, usable, health, verdicts, readHolders } = opened;
 
   // The front's own state: keys in memory, windows and permits.
   const { cacheTtlMs: ttlMs, cacheKeysMax: keysMax } = settings;
@@ -54,10 +61,10 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
   const changes = await connectChanges({ ...options, caches, onChange, replica: rateLimits.local.replica });
   teardown.add("messages about changes", () => changes.close());
   const here = [audienceOf(verdicts), threads ?? audienceOf(memory)];
-  const rootAccess: RootAccess = {
-    check: verdicts.check,
-    manage: (rootKey) => announceChanges(core.manage(rootKey), [...here, changes]),
-  };
+  const manages =
+    "management" in opened.manages
+      ? { management: announceChanges(opened.manages.management, [...here, changes]) }
+      : opened.manages;
   live.follow(async (next, before) => {
     if (sameValue(next.rootKeys, before.rootKeys)) return;
     for (const audience of here) await audience.broadcast({ kind: "rootKeys" });
@@ -67,14 +74,19 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
   const services = {
     usage: core.usage,
     limiter: rateLimits.limiter,
-    rootAccess,
+    checkRootKey: verdicts.check,
+    readHolders,
     refreshReadiness: () => health?.refresh(),
   };
-  threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
+  threads?.start(
+    settings,
+    { ...services, keys: core.keys, log, carryOut: carryOutFor(manages, { ...options, ...services }) },
+    rateLimits.local,
+  );
   teardown.add("threads", () => threads?.end());
   const { fastPath, verifyAuth, publicUrl, corsOrigins } = settings;
   const fixed = { fastPath, verifyAuth, publicUrl, corsOrigins, tracing: tracingOf(settings) };
-  const served = { ...options, ...services, ...cache, ...fixed, settings: servingSettingsOf(settings) };
+  const served = { ...options, ...services, manages, ...cache, ...fixed, settings: servingSettingsOf(settings) };
   const serving = threads ?? serveHere(createPublicApi(served));
   live.follow((next) => serving.reload(next));
   const internal = await startInternalListener({
@@ -129,4 +141,11 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
       await teardown.run();
     },
   };
+}
+
+/** Who carries out the management calls of other threads. */
+function carryOutFor(manages: OpenedCore["manages"], deps: Parameters<typeof createCarryOut>[0]): CarryOut {
+  if ("carryOut" in manages) return manages.carryOut;
+  const carryOut = createCarryOut(deps);
+  return (call) => carryOut(call, manages.management);
 }

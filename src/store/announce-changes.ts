@@ -53,7 +53,7 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
 }
 
 /** All at once: one after the other, hundreds would each wait for threads and for Redis. One that fails stops no other. */
-async function announceAll(changes: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
+export async function announceAll(changes: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
   const told = await Promise.allSettled(changes.map((change) => announce(change, audiences)));
   for (const each of told) if (each.status === "rejected") throw each.reason;
 }

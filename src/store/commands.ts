@@ -104,9 +104,6 @@ export interface ImportedKey extends NewKey {
   readonly eventId: string;
 }
 
-/** Most keys of one import. */
-export const importedKeysMax = 100;
-
 /** Stores a root key. */
 export interface CreateRootKey extends Change<"createRootKey"> {
   readonly rootKey: NewRootKey;

@@ -109,9 +109,6 @@ export interface ApiPosition {
   readonly apiId: string;
 }
 
-/** Most APIs of a page. */
-export const pageApisMax = 100;
-
 export interface ApiPage {
   readonly apis: readonly StoredApi[];
   /** Where the next page begins; absent on the last one. */

@@ -1,21 +1,21 @@
 import type { Log } from "../ambient/log.ts";
-import { Forbidden } from "../domain/forbidden.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
 import type { WindowTable } from "../domain/window-table.ts";
 import { fromWire } from "../link/wire-error.ts";
 import type { InspectingLimiter, Permit } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
-import type { RootAccess } from "../store/root-access.ts";
+import type { CheckRootKey, ReadHolders } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { IfAllowed, MainThreadMethods } from "./methods.ts";
+import type { MainThreadMethods } from "./methods.ts";
 
 /** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {
   readonly keys: KeyLookup & OwnerLookup;
-  readonly rootAccess: RootAccess;
+  readonly checkRootKey: CheckRootKey;
+  readonly readHolders: ReadHolders;
+  readonly carryOut: MainThreadMethods["carryOut"];
   readonly usage: UsageLedger;
   readonly limiter: InspectingLimiter;
   readonly table: WindowTable;
@@ -26,8 +26,7 @@ export interface MainThread {
 
 /** Answers the calls of one serving thread. */
 export function createMainThreadMethods(mainThread: MainThread, thread: number): MainThreadMethods {
-  const { keys, rootAccess, usage, limiter, table, listener, log } = mainThread;
-  const manage = (rootKey: string) => rootAccess.manage(new Secret(rootKey));
+  const { keys, usage, limiter, table, listener, log } = mainThread;
   /** Permits admitted for the thread that it has neither used nor given back yet. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
@@ -40,9 +39,9 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
   return {
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
     findOwner: (ownerId) => keys.findOwner(ownerId),
-    check: (presented) => rootAccess.check(new Secret(presented)),
-    change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
-    read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
+    check: (presented) => mainThread.checkRootKey(new Secret(presented)),
+    carryOut: (call, isRead) => mainThread.carryOut(call, isRead),
+    readHolders: (rootKey, name) => mainThread.readHolders(new Secret(rootKey), name),
     spend: (counters, cost) => usage.spend(counters, cost),
 
     rowOf(subject, apiId) {
@@ -74,14 +73,4 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
       else log[level](message, said);
     },
   };
-}
-
-async function ifAllowed<Answer>(answering: Promise<Answer>): Promise<IfAllowed<Answer>> {
-  try {
-    return { isAllowed: true, answer: await answering };
-  } catch (error) {
-    if (error instanceof RootKeyRefused) return { isAllowed: false };
-    if (error instanceof Forbidden) return { isAllowed: false, forbidden: error.message };
-    throw error;
-  }
 }

@@ -1,16 +1,16 @@
 import type { LogFields, LogLevel } from "../ambient/log.ts";
 import type { MetricsSnapshot } from "../ambient/metrics.ts";
 import type { TracingOptions } from "../ambient/tracing-options.ts";
+import type { StoredHolders } from "../domain/explanation.ts";
+import type { ForwardedAnswer, ForwardedCall } from "../domain/forwarded-call.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RootKeyVerdict } from "../domain/root-key.ts";
 import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { ChangeCache } from "../store/changes.ts";
-import type { Command } from "../store/commands.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
-import type { Management, Outcome } from "../store/management.ts";
-import type { Answers, Query } from "../store/queries.ts";
+import type { KeyName } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
@@ -18,8 +18,9 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 /** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
 export interface MainThreadMethods extends KeyLookup, OwnerLookup, UsageLedger {
   check(presented: string): MaybePromise<RootKeyVerdict | undefined>;
-  change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
-  read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
+  /** Carries out a management call. */
+  carryOut(call: ForwardedCall, isRead: boolean): Promise<ForwardedAnswer>;
+  readHolders(rootKey: string, name: KeyName): Promise<StoredHolders>;
   /** The row in which what a local limit lets pass is counted; undefined if no row is free for the API. */
   rowOf(subject: string, apiId: string | undefined): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
@@ -38,12 +39,6 @@ export interface MainThreadMethods extends KeyLookup, OwnerLookup, UsageLedger {
   refreshReadiness(): MaybePromise<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
 }
-
-/** The answer to a call that needs a root key. A refusal is data: of errors, the link preserves only `Unavailable`. */
-export type IfAllowed<Answer> =
-  | { readonly isAllowed: true; readonly answer: Answer }
-  /** `forbidden`: the root key is valid, but may not do this. */
-  | { readonly isAllowed: false; readonly forbidden?: string };
 
 /** A row of the shared windows, valid while it belongs to the subject. */
 export interface Row {

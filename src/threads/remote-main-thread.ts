@@ -1,18 +1,13 @@
 import type { AdjustableLog, LogLevel } from "../ambient/log.ts";
-import { Forbidden } from "../domain/forbidden.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
-import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { toWire } from "../link/wire-error.ts";
 import type { InspectingLimiter, Permit } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { Command, IdempotencyRecord } from "../store/commands.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
-import type { Outcome } from "../store/management.ts";
-import type { Answers, Query } from "../store/queries.ts";
-import type { RootAccess } from "../store/root-access.ts";
+import type { CheckRootKey, ReadHolders } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { IfAllowed, MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
+import type { MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
 import type { ThreadLink } from "./thread-link.ts";
 
 /* The main thread's services, as a serving thread uses them. */
@@ -26,26 +21,12 @@ export function remoteKeys(mainThread: MainThreadLink): KeyLookup & OwnerLookup 
   };
 }
 
-/** Every call sends the root key that was presented: this thread cannot judge it. */
-export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
+/** The root key that was presented is sent each time: this thread cannot judge it. */
+export function remoteRootKeys(mainThread: MainThreadLink): { check: CheckRootKey; readHolders: ReadHolders } {
   return {
     check: (presented) => mainThread.ask("check", presented.reveal()),
-    manage: (rootKey) => ({
-      async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
-        const outcome = allowed(await mainThread.ask("change", rootKey.reveal(), command, idempotency));
-        return outcome as Outcome<Made["kind"]>;
-      },
-      async read<Asked extends Query>(query: Asked) {
-        const answer = allowed(await mainThread.ask("read", rootKey.reveal(), query));
-        return answer as Answers[Asked["kind"]];
-      },
-    }),
+    readHolders: (rootKey, name) => mainThread.ask("readHolders", rootKey.reveal(), name),
   };
-}
-
-function allowed<Answer>(given: IfAllowed<Answer>): Answer {
-  if (given.isAllowed) return given.answer;
-  throw given.forbidden === undefined ? new RootKeyRefused() : new Forbidden(given.forbidden);
 }
 
 export function remoteUsage(mainThread: MainThreadLink): UsageLedger {

@@ -1,25 +1,16 @@
 import { Forbidden } from "../domain/forbidden.ts";
-import { covers } from "../domain/permissions.ts";
 import { type Allowance, allowanceAfter, grantRefusal, includesApi, includesApis } from "../domain/root-key.ts";
 import type { Command } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
 
 /*
- * What each command and each query needs of a root key. The front has checked the permission of the method that was called;
- * here each call is checked again where it is carried out, because what a front knows of a root key may be a second old.
+ * What a root key that is limited, or that may not do everything, can do with each command and each query. The permission of
+ * the method that was called was checked before.
  */
 
-/** Any of these permissions is enough: several methods may make the same query. Undefined: every root key may. */
-type Permissions = readonly [string, ...string[]] | undefined;
-
-interface CommandRule<Made> {
-  readonly permissions: Permissions;
-  /** What it changes: something of an API, a key, an owner, root keys, or what only a root key of all APIs may change. */
-  readonly target: (
-    command: Made,
-  ) => { readonly apiId: string } | { readonly keyId: string } | OwnerTarget | RootKeyTarget | "all APIs";
-}
+/** What a command changes: something of an API, a key, an owner, root keys, or what only a root key of all APIs may change. */
+type Target = { readonly apiId: string } | { readonly keyId: string } | OwnerTarget | RootKeyTarget | "all APIs";
 
 /** The owner that is changed or deleted, if it is there, and the APIs that it is to concern: null for all. */
 interface OwnerTarget {
@@ -38,50 +29,32 @@ const ofKey = ({ keyId }: { readonly keyId: string }) => ({ keyId });
 const ofOwner = ({ ownerId }: { readonly ownerId: string }) => ({ ownerId, apiIdsAfter: undefined });
 const ofApi = ({ apiId }: { readonly apiId: string }) => ({ apiId });
 
-const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Command, { kind: Kind }>> } = {
-  createKey: { permissions: ["keys.create"], target: ({ key }) => ({ apiId: key.apiId }) },
-  updateKey: { permissions: ["keys.update"], target: ofKey },
-  updateRemaining: { permissions: ["keys.update"], target: ofKey },
-  rerollKey: { permissions: ["keys.update"], target: ofKey },
-  deleteKey: { permissions: ["keys.delete"], target: ofKey },
-  importKeys: { permissions: ["keys.create"], target: ({ apiId }) => ({ apiId }) },
-  createRootKey: {
-    permissions: ["rootKeys.update"],
-    target: ({ rootKey }) => ({ rootKeyId: undefined, after: () => rootKey }),
-  },
-  updateRootKey: {
-    permissions: ["rootKeys.update"],
-    target: ({ rootKeyId, changes }) => ({ rootKeyId, after: (before) => allowanceAfter(before, changes) }),
-  },
-  revokeRootKey: {
-    permissions: ["rootKeys.update"],
-    target: ({ rootKeyId }) => ({ rootKeyId, after: (before) => before }),
-  },
-  createApi: { permissions: ["apis.create"], target: () => "all APIs" },
-  updateApi: { permissions: ["apis.update"], target: ofApi },
-  stopApi: { permissions: ["apis.delete"], target: ofApi },
-  deleteApiKeys: { permissions: ["apis.delete"], target: ofApi },
-  deleteApi: { permissions: ["apis.delete"], target: ofApi },
-  createOwner: {
-    permissions: ["owners.create"],
-    target: ({ owner }) => ({ ownerId: undefined, apiIdsAfter: owner.apiIds ?? null }),
-  },
-  updateOwner: {
-    permissions: ["owners.update"],
-    target: ({ ownerId, changes }) => ({ ownerId, apiIdsAfter: changes.apiIds }),
-  },
-  updateOwnerRemaining: { permissions: ["owners.update"], target: ofOwner },
-  stopOwner: { permissions: ["owners.delete"], target: ofOwner },
-  deleteOwner: { permissions: ["owners.delete"], target: ofOwner },
+const targets: { readonly [Kind in Command["kind"]]: (command: Extract<Command, { kind: Kind }>) => Target } = {
+  createKey: ({ key }) => ({ apiId: key.apiId }),
+  updateKey: ofKey,
+  updateRemaining: ofKey,
+  rerollKey: ofKey,
+  deleteKey: ofKey,
+  importKeys: ofApi,
+  createRootKey: ({ rootKey }) => ({ rootKeyId: undefined, after: () => rootKey }),
+  updateRootKey: ({ rootKeyId, changes }) => ({ rootKeyId, after: (before) => allowanceAfter(before, changes) }),
+  revokeRootKey: ({ rootKeyId }) => ({ rootKeyId, after: (before) => before }),
+  createApi: () => "all APIs",
+  updateApi: ofApi,
+  stopApi: ofApi,
+  deleteApiKeys: ofApi,
+  deleteApi: ofApi,
+  createOwner: ({ owner }) => ({ ownerId: undefined, apiIdsAfter: owner.apiIds ?? null }),
+  updateOwner: ({ ownerId, changes }) => ({ ownerId, apiIdsAfter: changes.apiIds }),
+  updateOwnerRemaining: ofOwner,
+  stopOwner: ofOwner,
+  deleteOwner: ofOwner,
 };
 
 type ApiIds = readonly string[];
 
-interface QueryRule<Asked extends Query> {
-  readonly permissions: Permissions;
-  /** The answer for a root key that is limited to these APIs: what belongs to others is not there. */
-  readonly read: (query: Asked, apiIds: ApiIds, store: Store) => Promise<Answers[Asked["kind"]]>;
-}
+/** The answer for a root key that is limited to these APIs: what belongs to others is not there. */
+type Read<Asked extends Query> = (query: Asked, apiIds: ApiIds, store: Store) => Promise<Answers[Asked["kind"]]>;
 
 type Store = Pick<Management, "read">;
 
@@ -105,46 +78,27 @@ async function readOwnApi<Asked extends Extract<Query, { kind: "api" | "apiDefau
   return includesApi(apiIds, query.apiId) ? store.read(query) : (undefined as Answers[Asked["kind"]]);
 }
 
-const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, { kind: Kind }>> } = {
-  keptAnswer: {
-    permissions: undefined,
-    // It names what was made or changed, which must be a key of an API of the root key's own: only who creates keys asks.
-    async read(query, apiIds, store) {
-      const kept = await store.read(query);
-      return kept && (await readOwnKey({ kind: "key", keyId: kept.targetId }, apiIds, store)) && kept;
-    },
+const reads: { readonly [Kind in Query["kind"]]: Read<Extract<Query, { kind: Kind }>> } = {
+  // It names what was made or changed, which must be a key of an API of the root key's own: only who creates keys asks.
+  async keptAnswer(query, apiIds, store) {
+    const kept = await store.read(query);
+    return kept && (await readOwnKey({ kind: "key", keyId: kept.targetId }, apiIds, store)) && kept;
   },
-  // Read again by methods that create or change it, to answer a repeated request.
-  key: { permissions: ["keys.read", "keys.create", "keys.update"], read: readOwnKey },
-  keyOfSecret: { permissions: ["keys.read"], read: readOwnKey },
-  // Read by `deleteOwner` too, which disables or deletes them.
-  keys: {
-    permissions: ["keys.read", "owners.delete"],
-    read: (query, apiIds, store) => store.read({ ...query, apiIds }),
-  },
-  rootKey: { permissions: ["rootKeys.read", "rootKeys.update"], read: refuseLimited },
-  rootKeys: { permissions: ["rootKeys.read"], read: refuseLimited },
-  // Read again by the methods that create or change it.
-  api: { permissions: ["apis.read", "apis.create", "apis.update"], read: readOwnApi },
-  apiDefaults: { permissions: ["keys.create"], read: readOwnApi },
-  apis: { permissions: ["apis.read"], read: (query, within, store) => store.read({ ...query, within }) },
-  // Read again by the methods that create, change or delete it.
-  owner: { permissions: ["owners.read", "owners.create", "owners.update", "owners.delete"], read: readOwnOwner },
+  key: readOwnKey,
+  keyOfSecret: readOwnKey,
+  keys: (query, apiIds, store) => store.read({ ...query, apiIds }),
+  rootKey: refuseLimited,
+  rootKeys: refuseLimited,
+  api: readOwnApi,
+  apiDefaults: readOwnApi,
+  apis: (query, within, store) => store.read({ ...query, within }),
+  owner: readOwnOwner,
   // For explanations of the key.
-  ownerOfKey: {
-    permissions: ["keys.read"],
-    read: async (query, apiIds, store) =>
-      (await readOwnKey({ ...query, kind: "key" }, apiIds, store)) && store.read(query),
-  },
-  owners: { permissions: ["owners.read"], read: (query, within, store) => store.read({ ...query, within }) },
-  events: { permissions: ["audit.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
+  ownerOfKey: async (query, apiIds, store) =>
+    (await readOwnKey({ ...query, kind: "key" }, apiIds, store)) && store.read(query),
+  owners: (query, within, store) => store.read({ ...query, within }),
+  events: (query, apiIds, store) => store.read({ ...query, apiIds }),
 };
-
-/** The permission that is missing for a command or query; undefined if none is. */
-export function missingPermission(asked: Command | Query, granted: readonly string[]): string | undefined {
-  const { permissions } = ruleOf(asked);
-  return permissions?.some((one) => covers(granted, one)) === false ? permissions[0] : undefined;
-}
 
 /**
  * The command as it may be carried out under a root key that allows this; undefined if what it is about is not there for
@@ -155,7 +109,7 @@ export async function commandWithin<Made extends Command>(
   allowance: Allowance,
   store: Store,
 ): Promise<Made | undefined> {
-  const target = (commandRules[command.kind] as CommandRule<Command>).target(command);
+  const target = (targets[command.kind] as (command: Made) => Target)(command);
   const { apiIds } = allowance;
   if (target === "all APIs") return apiIds === undefined ? command : undefined;
   if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
@@ -224,11 +178,5 @@ export function readWithin<Asked extends Query>(
   apiIds: ApiIds,
   store: Store,
 ): Promise<Answers[Asked["kind"]]> {
-  return (queryRules[query.kind] as unknown as QueryRule<Asked>).read(query, apiIds, store);
-}
-
-function ruleOf(asked: Command | Query): { readonly permissions: Permissions } {
-  return asked.kind in commandRules
-    ? commandRules[asked.kind as Command["kind"]]
-    : queryRules[asked.kind as Query["kind"]];
+  return (reads[query.kind] as unknown as Read<Asked>)(query, apiIds, store);
 }

@@ -1,18 +1,19 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { sha256 } from "../ambient/crypto.ts";
 import { type Costs, costOf, costsOfOne } from "../domain/costs.ts";
-import { type Explanation, explainVerification, type Inspected, type InspectedLimit } from "../domain/explanation.ts";
-import { keyOf, type StoredKey } from "../domain/key.ts";
+import {
+  type Explanation,
+  explainVerification,
+  type Inspected,
+  type InspectedLimit,
+  type StoredHolders,
+} from "../domain/explanation.ts";
 import type { PlannedRequest } from "../domain/key-checks.ts";
-import { ownerOf } from "../domain/owner.ts";
-import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import type { Holder } from "../domain/refusal-reason.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { UsageCounter } from "../domain/usage.ts";
 import type { Holders } from "../domain/verification.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
-import type { Management } from "../store/management.ts";
-import { getKey } from "./get-key.ts";
+import type { ReadHolders } from "../store/root-access.ts";
 import { limitsOf } from "./take-limits.ts";
 
 export interface ExplainKeyRequest extends PlannedRequest {
@@ -21,6 +22,7 @@ export interface ExplainKeyRequest extends PlannedRequest {
 
 export interface ExplainKeyDeps extends Pick<Ambient, "clock"> {
   readonly limiter: InspectingLimiter;
+  readonly readHolders: ReadHolders;
 }
 
 /**
@@ -28,12 +30,13 @@ export interface ExplainKeyDeps extends Pick<Ambient, "clock"> {
  * limits are inspected in the ledger, so that it is right on a replica that has never seen the key. Throws `CostTooHigh`.
  */
 export async function explainKey(
-  management: Pick<Management, "read">,
+  rootKey: Secret,
   { by, ...request }: ExplainKeyRequest,
-  { limiter, clock }: ExplainKeyDeps,
+  { limiter, clock, readHolders }: ExplainKeyDeps,
 ): Promise<Explanation> {
+  const name = "keyId" in by ? by : { digest: sha256(by.key.reveal()) };
   for (let reads = 0; reads < readsMax; reads++) {
-    const { key, owner, counters } = await readHolders(management, await getKey(management, by, { clock }));
+    const { key, owner, counters } = await readHolders(rootKey, name);
     const inspected = key && (await inspect(limiter, { key, owner }, counters, request.costs ?? costsOfOne));
     if (key === undefined || inspected !== undefined)
       return explainVerification(key, owner, request, inspected ?? nothing, clock.nowMs());
@@ -45,24 +48,11 @@ export async function explainKey(
 const readsMax = 2;
 const nothing: Inspected = { limits: [], counters: [] };
 
-async function readHolders(
-  management: Pick<Management, "read">,
-  stored: StoredKey | undefined,
-): Promise<Partial<Holders> & { readonly counters: Counters }> {
-  if (stored === undefined) return { counters: {} };
-  const key = keyOf(stored);
-  const owner = key.ownerId === undefined ? undefined : await management.read({ kind: "ownerOfKey", keyId: key.id });
-  return { key, owner: owner && ownerOf(owner), counters: { key: stored.counter, owner: owner?.counter } };
-}
-
-/** With the refills that are due, and when the next one is. */
-type Counters = { readonly [Of in Holder]?: UsageCounter | undefined };
-
 /** Undefined: one of the limits no longer exists. */
 async function inspect(
   limiter: InspectingLimiter,
   holders: Holders,
-  stored: Counters,
+  stored: StoredHolders["counters"],
   costs: Costs,
 ): Promise<Inspected | undefined> {
   const inspecting = limitsOf(holders).map(async ({ of, name, subject, rule }): Promise<InspectedLimit | undefined> => {
@@ -74,10 +64,7 @@ async function inspect(
   if (!limits.every((limit) => limit !== undefined)) return undefined;
   const counters = (["key", "owner"] as const).flatMap((of) => {
     const counter = stored[of];
-    if (counter === undefined) return [];
-    const { remaining, refill } = counter;
-    const nextRefillMs = refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs);
-    return [{ of, remaining, nextRefillMs, cost: costs.counter }];
+    return counter === undefined ? [] : [{ of, ...counter, cost: costs.counter }];
   });
   return { limits, counters };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { Secret } from "../../src/domain/secret.ts";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
@@ -9,13 +9,12 @@ import { createDeferredStore } from "../../src/store/deferred-store.ts";
 import { guardStore } from "../../src/store/guard-store.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Store } from "../../src/store/store.ts";
-import { remoteKeys, remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { remoteKeys } from "../../src/threads/remote-main-thread.ts";
+import { managementWithin } from "../../src/usecases/management-within.ts";
 import { connectThreads } from "../support/connect-threads.ts";
-import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
 
 /**
- * A store as a serving thread sees it: behind guard, deferred store, cache, announcements, the check of the root key and
+ * A store as fronts use it: behind guard, deferred store, cache, announcements and what a root key allows, and for look-ups
  * the link between threads. Those only forward, so that it keeps the same contract. The cache remembers nothing: it may
  * show an older balance.
  */
@@ -25,16 +24,15 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   const bounds = { ttlMs: 0, keysMax: 100, waitingRoom: new WaitingRoom(1000) };
   const cache = new CachedKeyLookup(store.keys, bounds, { clock, metrics: createMetrics() });
   const announced = announceChanges(store.management, [audienceOf(cache)]);
-  const rootAccess = createRootAccess(checkTestRootKey, announced, clock);
   const keys = {
     findByDigest: (...args: Parameters<KeyLookup["findByDigest"]>) => cache.findByDigest(...args),
     findOwner: (ownerId: string) => store.keys.findOwner(ownerId),
   };
-  const { serving, close } = connectThreads({ keys, rootAccess });
+  const { serving, close } = connectThreads({ keys });
   return {
     ...store,
     keys: remoteKeys(serving),
-    management: remoteRootAccess(serving).manage(new Secret(testRootKey)),
+    management: managementWithin(announced, unlimitedRootKey("root_test")),
     async close() {
       close();
       await store.close();

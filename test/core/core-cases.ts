@@ -1,10 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
+import { ManagementCall_Encoding } from "../../gen/latchkey/core/v2/core_pb.js";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Core } from "../../src/core/core.ts";
+import type { Question } from "../../src/core/wire.ts";
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
-import { Secret } from "../../src/domain/secret.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SpentCounters } from "../../src/store/usage-ledger.ts";
 import { nextTurn } from "../batching/next-turn.ts";
@@ -23,8 +24,14 @@ export interface OpenedCore {
   join(): Promise<Core>;
 }
 
-export const rootKey = new Secret(testRootKey);
 export const clock = new TestClock(systemClock.nowMs());
+
+/** A management call that lists APIs, with these differences. */
+export function managementCall(given: Partial<Extract<Question, { case: "management" }>["value"]> = {}): Question {
+  const fields = { method: "ApisService/ListApis", body: Buffer.from("{}"), rootKey: testRootKey };
+  const call = { encoding: ManagementCall_Encoding.JSON, requestId: "req_1", protocol: "json", timeLeftMs: 5000 };
+  return { case: "management", value: { ...fields, ...call, ...given } };
+}
 
 let made = 0;
 
@@ -256,11 +263,10 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
 
     it("tell of a deletion with the digests that the key had, to each front that does not know of it", async () => {
       const [gone, changed, other] = [realKey(), realKey(), realKey()];
-      const { core, join } = await setUp(gone, changed, other);
+      const { store, core, join } = await setUp(gone, changed, other);
       const before = await core.changes.read(undefined);
-      const keys = core.manage(rootKey);
-      await deleteKey(keys, gone.id);
-      await setRateLimit(keys, changed.id, undefined);
+      await deleteKey(store.management, gone.id);
+      await setRateLimit(store.management, changed.id, undefined);
       const told = [gone, changed].map(({ id, secretDigest }) => ({ kind: "key", keyId: id, digests: [secretDigest] }));
       for (const front of [core, await join()]) {
         const news = await front.changes.read(before.position);

@@ -1,13 +1,18 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { coreCases, type OpenedCore } from "./core-cases.ts";
+import { coreCases } from "./core-cases.ts";
 import { buildLocalCore } from "./local-core.ts";
-import { managementCases } from "./management-cases.ts";
 import { edgeAt, newStore, startTestCoordinator } from "./test-coordinator.ts";
 
-const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+const ambient = {
+  clock: systemClock,
+  random: createSystemRandom(),
+  metrics: createMetrics(),
+  log: createLog("error", () => {}),
+};
 
 /** An edge that has found its coordinators. */
 async function joinEdge(addresses: readonly string[]) {
@@ -18,23 +23,18 @@ async function joinEdge(addresses: readonly string[]) {
   return core;
 }
 
-function bothCases(name: string, open: () => Promise<OpenedCore>): void {
-  coreCases(name, open);
-  managementCases(name, open);
-}
-
-bothCases("a core in the process", async () => {
+coreCases("a core in the process", async () => {
   const store = newStore();
   const { core } = buildLocalCore(store, ambient);
   return { store, join: async () => core };
 });
 
-bothCases("a core behind a coordinator", async () => {
+coreCases("a core behind a coordinator", async () => {
   const { store, address } = await startTestCoordinator();
   return { store, join: () => joinEdge([address]) };
 });
 
-bothCases("a core behind two coordinators", async () => {
+coreCases("a core behind two coordinators", async () => {
   const store = newStore();
   const addresses = [(await startTestCoordinator({ store })).address, (await startTestCoordinator({ store })).address];
   return { store, join: () => joinEdge(addresses) };

@@ -4,15 +4,14 @@ import { createLog } from "../../src/ambient/log.ts";
 import { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteUsage } from "../../src/core/remote/remote-usage.ts";
 import type { Question, ReceivedAnswer } from "../../src/core/wire.ts";
-import { toWireChange } from "../../src/core/wire-management.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { deadlineIn } from "../support/deadline-in.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
-import { createKey, testEvent } from "../support/manage.ts";
-import { metaOf, realKey } from "./core-cases.ts";
+import { createKey } from "../support/manage.ts";
+import { managementCall, realKey } from "./core-cases.ts";
 import { newStore, startTestCoordinator, type TestCoordinator } from "./test-coordinator.ts";
 
 const patient = { timeout: 60_000, interval: 5 };
@@ -168,9 +167,7 @@ describe("uses over a link that breaks", () => {
     networks[at].holding = "both";
     // So much that the connection takes no more, and the charges after it stay in this process.
     for (let i = 0; i < 100; i++) {
-      const command = { kind: "createKey", key: realKey({ meta: metaOf(metaBytesMax) }), event: testEvent() } as const;
-      const value = { rootKey: "not a root key", ...toWireChange(command, undefined) };
-      first?.link.call({ case: "change", value }).catch(() => {});
+      first?.link.call(managementCall({ body: new Uint8Array(metaBytesMax) })).catch(() => {});
     }
     await nextTurn();
     const book = new Book(usage, key.id);

@@ -4,10 +4,14 @@ import type { ServedCore } from "../../src/core/serve/answer-call.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
 import { MemoryHub } from "../../src/ratelimit/local/window-hub.ts";
+import { explainPermission } from "../../src/rpc/all-endpoints.ts";
+import { createCarryOut } from "../../src/server/carry-out.ts";
+import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { FeedPosition } from "../../src/store/change-feed.ts";
+import type { Change } from "../../src/store/changes.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { createReadHolders } from "../../src/usecases/read-holders.ts";
 import { checkTestRootKey } from "../support/test-root-key.ts";
 
 export interface LocalCore {
@@ -19,11 +23,7 @@ export interface LocalCore {
 }
 
 /** A core in this process, on any store. The one root key is `testRootKey`. */
-export function buildLocalCore(
-  store: Store,
-  ambient: Pick<Ambient, "clock" | "random" | "metrics">,
-  windowsMax = 10_000,
-): LocalCore {
+export function buildLocalCore(store: Store, ambient: Ambient, windowsMax = 10_000): LocalCore {
   const { clock, random } = ambient;
   const coordinator = new Coordinator(store.permitLanes, ambient);
   const epoch = Buffer.from(random.bytes(9)).toString("base64url");
@@ -38,12 +38,25 @@ export function buildLocalCore(
         return news;
       },
     },
-    ...createRootAccess(checkTestRootKey, store.management, clock),
   };
+  const checkRootKey = checkTestRootKey;
+  const carryOut = createCarryOut({ ...ambient, checkRootKey });
   return {
     core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: undefined },
     served: {
       ...shared,
+      checkRootKey,
+      readHolders: createReadHolders({
+        ...ambient,
+        checkRootKey,
+        management: store.management,
+        permission: explainPermission,
+      }),
+      async carryOut(call) {
+        const changed: Change[] = [];
+        const noted = { broadcast: async (change: Change) => void changed.push(change) };
+        return { answer: await carryOut(call, announceChanges(store.management, [noted])), changed };
+      },
       windows: new MemoryHub({ nowMs: () => clock.monotonicMs(), windowsMax, freeStandingMax: windowsMax, epoch }),
       feedPosition: () => feedPosition,
     },

@@ -1,12 +1,13 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
-import { LinkRequestSchema } from "../../gen/latchkey/core/v1/core_pb.js";
-import { toWireChange } from "../../src/core/wire-management.ts";
+import { LinkRequestSchema } from "../../gen/latchkey/core/v2/core_pb.js";
+import { ListKeysResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import type { NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { sized } from "../support/deep.ts";
-import { createKey, testEvent } from "../support/manage.ts";
-import { metaOf, realKey, rootKey } from "./core-cases.ts";
+import { createKey } from "../support/manage.ts";
+import { testRootKey } from "../support/test-root-key.ts";
+import { managementCall, metaOf, realKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
@@ -15,6 +16,15 @@ const patient = { timeout: 60_000, interval: 5 };
 const refusedBytes = 8 * 1024 * 1024;
 /** As much as one message may hold, and half as much again. Far more can take so long on a busy machine that the link is lost. */
 const made = sized(800, 1000);
+
+const listKeys = {
+  method: "KeysService/ListKeys",
+  rootKey: testRootKey,
+  idempotencyKey: undefined,
+  requestId: "req_1",
+  protocol: "json",
+  address: undefined,
+};
 
 describe("messages of a link stay small enough", () => {
   it("when thousands of look-ups of one turn find keys with as much metadata as there may be", async () => {
@@ -50,20 +60,17 @@ describe("messages of a link stay small enough", () => {
     for (const key of keys) await createKey(store.management, key);
     const { core } = edgeAt([address]);
     await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(true), patient);
-    const page = await core.manage(rootKey).read({ kind: "keys", apiId: "api of large keys", limit: 100 });
+    const body = Buffer.from(JSON.stringify({ apiId: "api of large keys", limit: 100 }));
+    const call = { ...listKeys, message: { encoding: "json", bytes: body } } as const;
+    const answer = await core.management.carryOut(call, true);
+    const page = fromBinary(ListKeysResponseSchema, "response" in answer ? answer.response : new Uint8Array());
     expect(page.keys.length).toBe(100);
     expect(page.keys[0]?.meta).toEqual(meta);
   });
 
   it("when hundreds of keys with as much metadata as there may be are made in one turn", async () => {
     const { coordinator, link } = await setUpLink();
-    const meta = metaOf(metaBytesMax);
-    for (let i = 0; i < made; i++) {
-      const command = { kind: "createKey", key: realKey({ meta }), event: testEvent() } as const;
-      link
-        .call({ case: "change", value: { rootKey: "root key", ...toWireChange(command, undefined) } })
-        .catch(() => {});
-    }
+    for (let i = 0; i < made; i++) link.call(managementCall({ body: new Uint8Array(metaBytesMax) })).catch(() => {});
     await vi.waitFor(() => expect(coordinator.calls.length).toBe(made), patient);
     const sizes = coordinator.requests.map((request) => toBinary(LinkRequestSchema, request).length);
     expect(sizes.length).toBeGreaterThan(1);

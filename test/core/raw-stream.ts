@@ -7,7 +7,7 @@ import {
   type LinkResponse,
   LinkResponseSchema,
   type PermitAskSchema,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 
 /** A client of the internal service without our link: raw bytes, answers as they come. */
 export function openRawStream(address: string, authorization?: string) {
@@ -16,7 +16,7 @@ export function openRawStream(address: string, authorization?: string) {
   const metadata = new grpc.Metadata();
   if (authorization !== undefined) metadata.set("authorization", authorization);
   const stream = client.makeBidiStreamRequest(
-    "/latchkey.core.v1.CoreService/Link",
+    "/latchkey.core.v2.CoreService/Link",
     (bytes: Buffer) => bytes,
     (bytes: Buffer) => fromBinary(LinkResponseSchema, bytes),
     metadata,

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { AnswerSchema } from "../../gen/latchkey/core/v1/core_pb.js";
+import { AnswerSchema } from "../../gen/latchkey/core/v2/core_pb.js";
 import type { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteKeys } from "../../src/core/remote/remote-keys.ts";
 import { toWireKey, toWireOwner } from "../../src/core/wire-keys.ts";

@@ -6,7 +6,7 @@ import {
   LinkRequestSchema,
   type LinkResponse,
   LinkResponseSchema,
-} from "../../gen/latchkey/core/v1/core_pb.js";
+} from "../../gen/latchkey/core/v2/core_pb.js";
 
 /** A fake coordinator. It records every message, and sends heartbeats and what the test wants. */
 export class ScriptedCoordinator {
@@ -36,7 +36,7 @@ export class ScriptedCoordinator {
   static async start(port = 0): Promise<ScriptedCoordinator> {
     const server = new grpc.Server();
     const method: grpc.MethodDefinition<LinkRequest, LinkResponse> = {
-      path: "/latchkey.core.v1.CoreService/Link",
+      path: "/latchkey.core.v2.CoreService/Link",
       requestStream: true,
       responseStream: true,
       requestSerialize: (message) => Buffer.from(toBinary(LinkRequestSchema, message)),

@@ -13,6 +13,7 @@ import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import { createCoreService } from "../../src/rpc/core-service.ts";
 import { startInternalListener } from "../../src/server/internal-listener.ts";
 import type { TlsOptions } from "../../src/server/port/tls-handshakes.ts";
+import type { Change } from "../../src/store/changes.ts";
 import type { SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
@@ -105,6 +106,8 @@ export async function startTestCoordinator(
 /** An edge's way to its coordinators. */
 export interface TestEdge {
   readonly core: RemoteCore;
+  /** What each management call has changed. */
+  readonly changes: readonly (readonly Change[] | "everything")[];
   readonly permits: PermitChannel;
 }
 
@@ -118,16 +121,18 @@ export function edgeAt(
     ...shown
   }: { secret?: string; onRecall?: OnRecall; clock?: Clock } & Omit<LinkCredentials, "secret"> = {},
 ): TestEdge {
+  const changes: (readonly Change[] | "everything")[] = [];
   const core = new RemoteCore({
     addresses,
     credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret), ...shown }),
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
+    onChanged: async (changed) => void changes.push(changed),
     clock,
     log,
   });
   onTestFinished(() => core.close());
-  return { core, permits: core.joinPermits(onRecall) };
+  return { core, changes, permits: core.joinPermits(onRecall) };
 }
 
 /** An edge's strict limits. */

@@ -10,8 +10,8 @@ type Inspect = (deps: Deps, subject: string, rule: RateLimit, cost: number) => P
 
 /** Explanations with one mistake each, which the random cases have to find. */
 export const brokenExplanations: readonly (readonly [mistake: string, explain: Explain])[] = [
-  ["ignores costs", (management, request, deps) => explainKey(management, { ...request, costs: undefined }, deps)],
-  ["ignores the API", (management, request, deps) => explainKey(management, { ...request, apiId: undefined }, deps)],
+  ["ignores costs", (rootKey, request, deps) => explainKey(rootKey, { ...request, costs: undefined }, deps)],
+  ["ignores the API", (rootKey, request, deps) => explainKey(rootKey, { ...request, apiId: undefined }, deps)],
   ["ignores the owner", withoutOwner],
   ["takes from limits", withInspect(take)],
   ["reads strict limits in memory", withInspect(peek)],
@@ -22,22 +22,24 @@ export const brokenExplanations: readonly (readonly [mistake: string, explain: E
 ];
 
 /** To which no key has an owner. */
-function withoutOwner(...[management, request, deps]: Parameters<Explain>): Promise<Explanation> {
-  const read: typeof management.read = async (query) =>
-    query.kind === "ownerOfKey" ? (undefined as never) : management.read(query);
-  return explainKey({ read }, request, deps);
+function withoutOwner(...[rootKey, request, deps]: Parameters<Explain>): Promise<Explanation> {
+  const readHolders: typeof deps.readHolders = async (...asked) => {
+    const { counters, ...holders } = await deps.readHolders(...asked);
+    return { ...holders, owner: undefined, counters: { key: counters.key } };
+  };
+  return explainKey(rootKey, request, { ...deps, readHolders });
 }
 
 /** With another way to look at strict limits. */
 function withInspect(inspect: Inspect): Explain {
-  return (management, request, deps) => {
+  return (rootKey, request, deps) => {
     const { limiter } = deps;
     const broken: typeof limiter = {
       ...limiter,
       inspect: (subject, rule, cost) =>
         rule.mode === "strict" ? inspect(deps, subject, rule, cost) : limiter.inspect(subject, rule, cost),
     };
-    return explainKey(management, request, { ...deps, limiter: broken });
+    return explainKey(rootKey, request, { ...deps, limiter: broken });
   };
 }
 

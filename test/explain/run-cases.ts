@@ -7,7 +7,6 @@ import type { PlannedRequest } from "../../src/domain/key-checks.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { counterOfOwner } from "../../src/domain/subject.ts";
 import type { Verdict } from "../../src/domain/verification.ts";
-import type { Management } from "../../src/store/management.ts";
 import { type ExplainKeyDeps, type ExplainKeyRequest, explainKey } from "../../src/usecases/explain-key.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import {
@@ -21,6 +20,7 @@ import {
   updateOwnerRemaining,
   updateRemaining,
 } from "../support/manage.ts";
+import { readHoldersOf } from "../support/read-holders-of.ts";
 import {
   randomChanges,
   randomKey,
@@ -34,7 +34,7 @@ import type { Replica, World } from "./world.ts";
 
 /** As `explainKey`, but one that is wrong may look where that cannot. */
 export type Explain = (
-  management: Management,
+  rootKey: Secret,
   request: ExplainKeyRequest,
   deps: ExplainKeyDeps & Pick<Replica, "channel">,
 ) => Promise<Explanation>;
@@ -45,6 +45,8 @@ export interface RunOptions {
   /** Another one, to see that its mistake is found. */
   readonly explain?: Explain;
 }
+
+const someRootKey = new Secret("root key");
 
 /** How many keys are in a batch: their statements share commits, and they their time. */
 const keysOfBatch = 125;
@@ -173,7 +175,12 @@ class Batch {
   #explainCase({ key, secret, request, isOfKey, replica }: Case): Promise<Explanation> {
     const { clock, management } = this.#world;
     const by = isOfKey && this.#random.chance(0.5) ? { keyId: key.id } : { key: new Secret(secret) };
-    return this.#explain(management, { by, ...request }, { limiter: replica.limiter, channel: replica.channel, clock });
+    const { limiter, channel } = replica;
+    return this.#explain(
+      someRootKey,
+      { by, ...request },
+      { limiter, channel, clock, readHolders: readHoldersOf(management, clock) },
+    );
   }
 
   async #useSome(): Promise<void> {

@@ -11,11 +11,11 @@ import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { nameOf } from "../../src/rpc/endpoints.ts";
 import { createHotGrpc } from "../../src/rpc/hot/hot-grpc.ts";
 import type { Management } from "../../src/store/management.ts";
-import type { CheckRootKey, RootAccess } from "../../src/store/root-access.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import type { CheckRootKey } from "../../src/store/root-access.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
-import { composePublicApi } from "../support/compose-public-api.ts";
+import { type ApiParts, composePublicApi } from "../support/compose-public-api.ts";
+import { coreElsewhere } from "../support/core-elsewhere.ts";
 import { createKey } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
@@ -25,25 +25,28 @@ import { type CallName, encode, frame, type Protocol, protocols, rootCalls } fro
 const callsAtOnce = 24;
 
 /** Checks root keys a few turns of the event loop later, as another thread or process does. */
-function checkLater({ check, manage }: RootAccess): RootAccess {
-  return {
-    manage,
-    async check(presented) {
-      for (let turns = 0; turns < 5; turns++) await nextTurn();
-      return check(presented);
-    },
+function checkLater(check: CheckRootKey): CheckRootKey {
+  return async (presented) => {
+    for (let turns = 0; turns < 5; turns++) await nextTurn();
+    return check(presented);
   };
 }
 
 /** The public API with root keys that are checked later. `created` are the keys that reached the store. */
-async function start(check: CheckRootKey = checkTestRootKey) {
+async function start(
+  check: CheckRootKey = checkTestRootKey,
+  managesOf: (parts: ApiParts & { management: Management }) => Pick<ApiParts, "manages"> = ({ management }) => ({
+    manages: { management },
+  }),
+) {
   const created: NewKey[] = [];
-  const { onePort, store, logLines } = composePublicApi(({ store: { management } }) => {
+  const { onePort, store, logLines } = composePublicApi((parts) => {
+    const { management } = parts.store;
     const change: Management["change"] = (command, record) => {
       if (command.kind === "createKey") created.push(command.key);
       return management.change(command, record);
     };
-    return { rootAccess: checkLater(createRootAccess(check, { ...management, change }, systemClock)) };
+    return { checkRootKey: checkLater(check), ...managesOf({ ...parts, management: { ...management, change } }) };
   });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
@@ -98,14 +101,14 @@ describe.each(protocols)("over $name, while root keys are checked elsewhere", (p
     for (const name of names) expect(byName.get(name)).toEqual(meta(name));
   });
 
-  it("a root key that is retired between its check and the change is refused, and nothing is changed", async () => {
+  it("a root key that is retired after a front has checked it is refused by the core, and nothing is changed", async () => {
     let isRetired = false;
     const check = () => {
       const isValid = !isRetired;
       isRetired = true;
       return isValid ? unlimitedRootKey("root_test") : undefined;
     };
-    const { port, store, created } = await start(check);
+    const { port, store, created } = await start(check, (parts) => coreElsewhere({ ...parts, checkRootKey: check }));
     const key = sampleKey(new TestClock());
     await createKey(store.management, key);
     const bodies = { createKey: { apiId: "api" }, deleteKey: { keyId: key.id } };
@@ -138,9 +141,9 @@ describe("a hot method that needs a root key", () => {
         },
       }),
     );
-    const rootAccess = checkLater(createRootAccess(checkTestRootKey, {} as Management, systemClock));
+    const checkRootKey = checkLater(checkTestRootKey);
     const log = createLog("warn", () => {});
-    const runCall = createRunCall({ clock: systemClock, log, metrics: createMetrics(), rootAccess });
+    const runCall = createRunCall({ clock: systemClock, log, metrics: createMetrics(), checkRootKey });
     const take = createHotGrpc({ endpoints, runCall, newRequestId: () => "req_0000000000000000000000" });
     const server = http2.createServer().on("stream", (stream, headers, flags) => void take(stream, headers, flags));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

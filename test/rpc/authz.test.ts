@@ -5,7 +5,6 @@ import { failuresMax } from "../../src/domain/failures-by-address.ts";
 import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { PublicApiDeps } from "../../src/server/public-api.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -24,19 +23,15 @@ const powerlessRootKey = "root-key-that-cannot-verify-0123456789abcd";
 
 async function start(path: (typeof paths)[number] = byHand, override: Partial<PublicApiDeps> = {}) {
   const api = composePublicApi(
-    ({ store, clock }) => ({
+    () => ({
       fastPath: path.fastPath,
-      rootAccess: createRootAccess(
-        (presented) => {
-          const all = unlimitedRootKey("root_test");
-          if (presented.reveal() === testRootKey) return all;
-          if (presented.reveal() === limitedRootKey) return { ...all, apiIds: ["another"] };
-          if (presented.reveal() === powerlessRootKey) return { ...all, permissions: ["keys.read"] };
-          return undefined;
-        },
-        store.management,
-        clock,
-      ),
+      checkRootKey(presented) {
+        const all = unlimitedRootKey("root_test");
+        if (presented.reveal() === testRootKey) return all;
+        if (presented.reveal() === limitedRootKey) return { ...all, apiIds: ["another"] };
+        if (presented.reveal() === powerlessRootKey) return { ...all, permissions: ["keys.read"] };
+        return undefined;
+      },
       ...override,
     }),
     { logLevel: "debug" },

@@ -8,22 +8,27 @@ import { ChargeUnknown, Unavailable } from "../../src/domain/unavailable.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { nameOf } from "../../src/rpc/endpoints.ts";
 import type { ManagementQueueDeps } from "../../src/rpc/management-queue.ts";
-import type { RootAccess } from "../../src/store/root-access.ts";
+import type { Management } from "../../src/store/management.ts";
+import type { CheckRootKey } from "../../src/store/root-access.ts";
 import type { Caller } from "../../src/usecases/authorise.ts";
 import { createKey, findKeptAnswer } from "../support/manage.ts";
 import { sumMetric } from "../support/read-metric.ts";
 
 /** Root keys that are known, or whose checks end when the test says so. */
-function setUp(known?: RootAccess["check"], thread: Partial<ManagementQueueDeps> = {}) {
+function setUp(known?: CheckRootKey, thread: Partial<ManagementQueueDeps> = {}) {
   const checks: ((verdict: RootKeyVerdict | undefined) => void)[] = [];
   const metrics = createMetrics();
-  const rootAccess: RootAccess = {
-    check: known ?? (() => new Promise((resolve) => checks.push(resolve))),
-    manage: () => ({}) as ReturnType<RootAccess["manage"]>,
-  };
-  const callers: Caller[] = [];
+  const checkRootKey = known ?? (() => new Promise((resolve) => checks.push(resolve)));
+  const callers: (Caller | undefined)[] = [];
   const log = createLog("error", () => {});
-  const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess, ...thread });
+  const runCall = createRunCall({
+    clock: systemClock,
+    log,
+    metrics,
+    checkRootKey,
+    management: {} as Management,
+    ...thread,
+  });
   const run = (isPublic: boolean, isManagement = false, other: Partial<Endpoint> = {}, sent: object = {}) => {
     const handle: Endpoint["handle"] = (_, { caller }) => {
       callers.push(caller);
@@ -53,16 +58,23 @@ describe("a call of a public method", () => {
     const { run, checks, callers } = setUp();
     expect(run(true)).toEqual({});
     expect(checks).toEqual([]);
-    expect(callers).toMatchObject([{ rootKey: undefined }]);
+    expect(callers).toEqual([undefined]);
   });
 
   it("cannot manage keys", async () => {
-    const { run, callers } = setUp();
-    await run(true);
-    const { management } = callers[0] as Caller;
-    for (const refused of [createKey(management, {} as never), findKeptAnswer(management, "", 0)]) {
-      await expect(refused).rejects.toMatchObject({ name: "RootKeyRefused" });
+    const { run } = setUp();
+    const managements: Management[] = [];
+    const handle: Endpoint["handle"] = (_, { management }) => {
+      managements.push(management);
+      return {};
+    };
+    await run(true, false, { handle });
+    for (const management of managements) {
+      for (const refused of [createKey(management, {} as never), findKeptAnswer(management, "", 0)]) {
+        await expect(refused).rejects.toMatchObject({ name: "RootKeyRefused" });
+      }
     }
+    expect(managements.length).toBe(1);
   });
 });
 

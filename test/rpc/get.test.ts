@@ -11,8 +11,6 @@ import { routedMethodsOf } from "../../src/rpc/json-call.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { Guard } from "../../src/server/port/guard.ts";
 import { OnePort } from "../../src/server/port/one-port.ts";
-import type { Management } from "../../src/store/management.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
 import { compileWidgets } from "../support/widgets.ts";
 import { connectWire, type HttpRequest } from "./exchange.ts";
@@ -26,8 +24,7 @@ async function serve() {
   const metrics = createMetrics();
   const handlers = { getWidget: (asked: Message) => ({ asked: JSON.stringify(toJson(input, asked)) }) };
   const endpoints = createEndpoints(widgets.service, handlers as unknown as Handlers<never>);
-  const rootAccess = createRootAccess(checkTestRootKey, {} as Management, systemClock);
-  const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess });
+  const runCall = createRunCall({ clock: systemClock, log, metrics, checkRootKey: checkTestRootKey });
   const gateway = createGateway(routedMethodsOf(widgets.routes, endpoints, []), runCall);
   const newRequestId = () => "req_0000000000000000000000";
   const onePort = new OnePort({

@@ -7,10 +7,16 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import type { Secret } from "../../src/domain/secret.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
+import { explainPermission } from "../../src/rpc/all-endpoints.ts";
+import type { PublicApiDeps } from "../../src/server/public-api.ts";
+import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
+import { createReadHolders } from "../../src/usecases/read-holders.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
-import { type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
+import { type ApiParts, type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
+import { coreElsewhere } from "../support/core-elsewhere.ts";
 import { nextLoopbackAddress } from "../support/loopback-address.ts";
 import { createKey, createOwner, testEvent } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -80,19 +86,37 @@ const permissions = [...new Set(methods.map((method) => getOption(method, permis
 const random = createSystemRandom();
 let api: ComposedApi;
 let port: number;
+/** Of a front without a core: it forwards management calls. */
+let edgePort: number;
 
 beforeAll(async () => {
-  api = composePublicApi(({ store, clock }) => ({
-    // Each root key says by itself what it may do.
-    rootAccess: createRootAccess(
-      (presented) => JSON.parse(Buffer.from(presented.reveal(), "base64url").toString()) as RootKeyVerdict,
-      store.management,
-      clock,
-    ),
-    verifyAuth: "required",
-  }));
+  // Each root key says by itself what it may do.
+  const checkRootKey = (presented: Secret) =>
+    JSON.parse(Buffer.from(presented.reveal(), "base64url").toString()) as RootKeyVerdict;
+  const compose = (override: (parts: ApiParts) => Partial<PublicApiDeps> = () => ({})) =>
+    composePublicApi((parts) => ({
+      checkRootKey,
+      readHolders: createReadHolders({
+        ...parts,
+        checkRootKey,
+        management: (api ?? parts).store.management,
+        permission: explainPermission,
+      }),
+      verifyAuth: "required",
+      ...override(parts),
+    }));
+  api = compose();
   port = await api.onePort.listen(0, "127.0.0.1");
-  return () => api.onePort.close(0);
+  const { keys, management, usageLanes } = api.store;
+  const edge = compose((parts) => ({
+    ...coreElsewhere({ ...parts, checkRootKey, management }),
+    keys,
+    usage: new CoalescingUsageLedger(usageLanes, { ...parts, waitingRoom: new WaitingRoom(10_000) }),
+  }));
+  edgePort = await edge.onePort.listen(0, "127.0.0.1");
+  return async () => {
+    await Promise.all([api.onePort.close(0), edge.onePort.close(0)]);
+  };
 });
 
 function rootKeyFor(allowed: Partial<RootKeyVerdict>): string {
@@ -128,7 +152,7 @@ async function newKey(apiId: string): Promise<Subject> {
 }
 
 /** From another address each time: this is about permissions, not about the limit on wrong root keys. */
-const connectNext = () => connectWire(port, nextLoopbackAddress());
+const connectNext = (to: number) => connectWire(to, nextLoopbackAddress());
 
 /** The answer as text, without the request's id. `code` is undefined for a success. */
 interface Told {
@@ -139,10 +163,10 @@ interface Told {
 type Send = (method: DescMethodUnary, body: JsonValue, rootKey: string, headers?: object) => Promise<Told>;
 
 /** Sends a message over this protocol, or, for a text, a body that is no message. */
-function over(protocol: Protocol): Send {
+function over(protocol: Protocol, isForwarded: boolean): Send {
   return async (method, body, rootKey, headers) => {
     const call = callOf(method);
-    const wire = connectNext();
+    const wire = connectNext(isForwarded ? edgePort : port);
     const send = protocol.http === 1 ? wire.over1 : wire.over2;
     const answer = await send({
       method: "POST",
@@ -170,9 +194,18 @@ function withoutId(text: string, answer: HttpAnswer): string {
   return withoutEncoded.replaceAll(id, "<id>");
 }
 
-const matrix = ["json over HTTP/1.1", "connect+proto", "grpc", "grpc-web"].map(
-  (name) => [name, over(protocols.find((protocol) => protocol.name === name) as Protocol)] as const,
-);
+const matrix = [
+  ["json over HTTP/1.1", ""],
+  ["connect+proto", ""],
+  ["grpc", ""],
+  ["grpc-web", ""],
+  ["json over HTTP/1.1", " to an edge"],
+  ["connect+json", " to an edge"],
+  ["grpc", " to an edge"],
+].map(([name, to]) => {
+  const protocol = protocols.find((one) => one.name === name) as Protocol;
+  return [`${name}${to}`, over(protocol, to !== "")] as const;
+});
 
 describe.each(matrix)("over %s", (_, send) => {
   it("every method has a sample", () => {

@@ -3,7 +3,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { failuresMax } from "../../src/domain/failures-by-address.ts";
 import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import type { CheckRootKey } from "../../src/store/root-access.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -16,10 +15,9 @@ const wrongRootKey = "another-root-key";
 /** Verifications need a root key too, so that the fast path over gRPC is one of the paths. */
 async function start(check: CheckRootKey = checkTestRootKey) {
   const clock = new TestClock();
-  const { onePort, logLines, metrics } = composePublicApi(
-    ({ store }) => ({ verifyAuth: "required", rootAccess: createRootAccess(check, store.management, clock) }),
-    { clock },
-  );
+  const { onePort, logLines, metrics } = composePublicApi(() => ({ verifyAuth: "required", checkRootKey: check }), {
+    clock,
+  });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
   const failures = async () => sumMetric(await metrics.render(), "latchkey_root_key_failures_total");

@@ -9,7 +9,7 @@ import { createPublicApi, type PublicApi, type PublicApiDeps } from "../../src/s
 import { CachedOwners } from "../../src/store/cached-owners.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { createReadHolders } from "../../src/usecases/read-holders.ts";
 import { createMemoryStore } from "./memory-store.ts";
 import { checkTestRootKey } from "./test-root-key.ts";
 
@@ -38,6 +38,7 @@ export function composePublicApi(
   const log = createLog(logLevel, (line) => logLines.push(line));
   const ambient = { clock, random: createSystemRandom(), metrics: createMetrics(), log };
   const store = createMemoryStore(clock);
+  const managed = { management: store.management, checkRootKey: checkTestRootKey };
   const parts: ApiParts = {
     ...ambient,
     store,
@@ -45,7 +46,9 @@ export function composePublicApi(
     owners: new CachedOwners(store.keys, { ttlMs: 0, keysMax: 1, waitingRoom: new WaitingRoom(10_000) }, ambient),
     usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100, { freeStandingMax: 100 }), ambient),
-    rootAccess: createRootAccess(checkTestRootKey, store.management, clock),
+    checkRootKey: checkTestRootKey,
+    readHolders: createReadHolders({ ...ambient, ...managed, permission: "keys.read" }),
+    manages: { management: store.management },
     fastPath: true,
     verifyAuth: "open",
     publicUrl: "",

@@ -7,9 +7,10 @@ import { RedisServer } from "../support/redis-server.ts";
 import { StrictCluster } from "../support/strict/index.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
+import { atTestEnd } from "../support/test-end.ts";
 import { hasRedis } from "../support/test-redis.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
-import { neighbours, restoreDump } from "./kept-versions.ts";
+import { neighbours, restoreDump, unpackArtefact } from "./kept-versions.ts";
 import { Fronts } from "./shared-state.ts";
 
 type Command = readonly [string, ...string[]];
@@ -90,7 +91,7 @@ describe.runIf(hasPostgres && hasRedis).each(neighbours)(
       for (const name of readdirSync(dirname(other)).filter((each) => each.endsWith(".js"))) {
         const path = join(dirname(other), name);
         const text = readFileSync(path, "utf8");
-        const changed = text.replaceAll("latchkey.core.v1", "latchkey.core.v2");
+        const changed = text.replaceAll("latchkey.core.v2", "latchkey.core.v3");
         if (changed !== text) replaced++;
         writeFileSync(path, changed);
       }
@@ -109,9 +110,32 @@ describe.runIf(hasPostgres && hasRedis).each(neighbours)(
         atEnd(stop);
         log = stderr;
       }).catch(() => {});
-      const refused = /"reason":"UNIMPLEMENTED","msg":"the coordinator is away"/;
+      const refused = /"reason":"UNIMPLEMENTED","advice":"[^"]+","msg":"the coordinator is away"/;
       await vi.waitFor(() => expect(log()).toMatch(refused), { timeout: 60_000 });
       expect(log()).not.toContain('"msg":"serving"');
     });
   },
 );
+
+describe.runIf(hasPostgres).each([
+  ["an edge of 0.2.0 and a coordinator of this version", "edge"],
+  ["an edge of this version and a coordinator of 0.2.0", "coordinator"],
+] as const)("%s", (_, old) => {
+  it("do not work together, and both say what to do", async () => {
+    const kept = serve(unpackArtefact("0.2.0", tempFolder()));
+    const current = serve(builtProgram());
+    const secret = { LATCHKEY_INTERNAL_SECRET: testInternalSecret };
+    const store = { DATABASE_URL: await createEmptyDatabase(), LATCHKEY_ROOT_KEY: testRootKey };
+    const [edge, coordinator] = old === "edge" ? [kept, current] : [current, kept];
+    const started = await startLatchkey({ LATCHKEY_ROLE: "coordinator", ...secret, ...store }, coordinator);
+    const address = new URL(started.internalUrl).host;
+    let log = () => "";
+    void startLatchkey({ LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: address, ...secret }, edge, (stop, stderr) => {
+      atTestEnd(stop);
+      log = stderr;
+    }).catch(() => {});
+    await vi.waitFor(() => expect(log()).toContain('"reason":"UNIMPLEMENTED"'), { timeout: 60_000 });
+    const newOne = old === "edge" ? started.stderr : log;
+    await vi.waitFor(() => expect(newOne()).toContain("update edges and coordinators together"));
+  });
+});

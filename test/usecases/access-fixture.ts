@@ -1,9 +1,8 @@
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
-import { Secret } from "../../src/domain/secret.ts";
 import type { ApiCommand, Command, IdempotencyRecord, KeyCommand, OwnerCommand } from "../../src/store/commands.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { Query } from "../../src/store/queries.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { managementWithin } from "../../src/usecases/management-within.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createApi, createKey, createOwner, stopApi, testEvent } from "../support/manage.ts";
@@ -11,7 +10,6 @@ import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 export const clock = new TestClock();
-const rootKey = new Secret("root key");
 
 /** A store with a key and an owner of the API `mine` and of `theirs`, managed under a root key that may do this. */
 export async function setUp(allowed: Partial<RootKeyVerdict> = {}) {
@@ -43,8 +41,7 @@ export async function setUp(allowed: Partial<RootKeyVerdict> = {}) {
     asked.push(query);
     return store.management.read(query);
   };
-  const access = createRootAccess(() => verdict, { change, read }, clock);
-  return { management: access.manage(rootKey), made, asked, store };
+  return { management: managementWithin({ change, read }, verdict), made, asked, store };
 }
 
 function recordOf(lookup: string, targetId: string): IdempotencyRecord {

@@ -6,6 +6,7 @@ import { type ExplainKeyRequest, explainKey } from "../../src/usecases/explain-k
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createKey } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
+import { readHoldersOf } from "../support/read-holders-of.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const rateLimit = { mode: "strict", limit: 10, durationMs: 60_000 } as const;
@@ -30,7 +31,11 @@ async function setUp(...answers: (typeof state | undefined)[]) {
     },
   };
   const explain = (request: Partial<ExplainKeyRequest> = {}) =>
-    explainKey(management, { by: { keyId: key.id }, apiId: undefined, ...request }, { limiter, clock });
+    explainKey(
+      new Secret("root key"),
+      { by: { keyId: key.id }, apiId: undefined, ...request },
+      { limiter, clock, readHolders: readHoldersOf(management, clock) },
+    );
   return { key, asked, explain };
 }
 

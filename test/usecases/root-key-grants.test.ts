@@ -7,9 +7,9 @@ import { ExpiresInThePast } from "../../src/usecases/create-key.ts";
 import { createRootKey } from "../../src/usecases/create-root-key.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { revokeRootKey } from "../../src/usecases/revoke-root-key.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { RootKeys } from "../../src/usecases/root-keys.ts";
 import { updateRootKey } from "../../src/usecases/update-root-key.ts";
+import { managementAs } from "../support/management-as.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -21,7 +21,7 @@ function setUp() {
   const deps = { clock, random: createSystemRandom() };
   const store = createMemoryStore(clock);
   const rootKeys = new RootKeys({ ...deps, configured: [configured], store: store.rootKeys });
-  const access = createRootAccess((presented) => rootKeys.check(presented), store.management, clock);
+  const access = managementAs((presented) => rootKeys.check(presented), store.management, clock);
   const create = (by: Secret, allowed: Partial<RootKeyVerdict>, idempotencyKey?: string) => {
     const request = { name: undefined, permissions: ["*"], apiIds: undefined, expiresAtMs: undefined, ...allowed };
     const key = idempotencyKey

@@ -1,5 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { LinkRequestSchema, type LinkResponse, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import { LinkRequestSchema, type LinkResponse, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
@@ -7,6 +7,7 @@ import { GrpcStream } from "../../link/grpc-stream.ts";
 import { PendingCalls } from "../../link/pending-calls.ts";
 import type { OnRecall } from "../../ratelimit/permit-channel.ts";
 import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
+import { AnswerPieces } from "./answer-pieces.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
 
@@ -71,6 +72,7 @@ export class CoordinatorLink {
   /** The coordinator's time in its last message. */
   #seenTimeMs = 0;
   #unsent: Unsent | undefined;
+  readonly #pieces = new AnswerPieces();
   #pathMs = 0;
 
   constructor(options: CoordinatorLinkOptions) {
@@ -178,7 +180,10 @@ export class CoordinatorLink {
     this.#isSilent = false;
     if (!this.#isUp) this.#arrive();
     this.#pathMs = response.pathMs;
-    for (const { id, answer } of response.answers) this.#calls.resolve(id, answer);
+    for (const { id, answer } of response.answers) {
+      const whole = this.#pieces.add(id, answer);
+      if (whole !== undefined) this.#calls.resolve(id, whole);
+    }
     for (const subject of response.recalls) this.#options.onRecall(subject);
     this.#follow(response);
   }
@@ -245,7 +250,8 @@ export class CoordinatorLink {
   #lose(reason: string): void {
     const { address, log } = this.#options;
     clearTimeout(this.#attempt);
-    if (!this.#isTroubled) log.warn("the coordinator is away", { address, reason });
+    if (!this.#isTroubled)
+      log.warn("the coordinator is away", { address, reason, ...(reason === "UNIMPLEMENTED" && { advice }) });
     this.#isTroubled = true;
     this.#disconnect();
     this.#tried();
@@ -263,6 +269,7 @@ export class CoordinatorLink {
     this.#isLedgerAway = false;
     this.#isStopping = false;
     this.#heartbeat.reset();
+    this.#pieces.clear();
     this.#handBack();
     this.#calls.rejectAll(away());
   }
@@ -271,6 +278,8 @@ export class CoordinatorLink {
     return this.#options.clock.monotonicMs();
   }
 }
+
+const advice = "it does not know the internal protocol of this version: update edges and coordinators together";
 
 function away(): Unavailable {
   return new Unavailable("the coordinator is away");
@@ -292,17 +301,15 @@ interface UnsentCall {
   readonly isWanted: CallOptions["isWanted"];
 }
 
-/** About. Only new keys, root keys and reports can be large. */
+/** About. Only management calls, root keys and reports can be large. */
 function bytesOf({ question }: UnsentCall): number {
   switch (question.case) {
     case "windows":
       return 150 * (question.value?.reports?.length ?? 0);
-    case "change": {
-      const { rootKey = "", commandJson = "", idempotencyJson = "" } = question.value ?? {};
-      return 200 + 3 * (rootKey.length + commandJson.length + idempotencyJson.length);
+    case "management": {
+      const { rootKey = "", body = [], idempotencyKey = "" } = question.value ?? {};
+      return 400 + body.length + 3 * (rootKey.length + idempotencyKey.length);
     }
-    case "read":
-      return 200 + 3 * ((question.value?.rootKey?.length ?? 0) + (question.value?.queryJson?.length ?? 0));
     case "rootKey":
       return 200 + 3 * (question.value?.rootKey?.length ?? 0);
     default:

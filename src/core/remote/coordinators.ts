@@ -56,7 +56,8 @@ export class Coordinators {
   }
 
   /**
-   * For a call that only reads: it is made again at the next coordinator when one is in doubt, has gone or has failed. The
+   * For a call that only reads: it is made again at the next coordinator when one is in doubt, has gone, has failed or does
+   * not know such a call. The
    * last answer counts, whatever it is.
    */
   async read(key: string, question: Question): Promise<ReceivedAnswer> {
@@ -67,7 +68,7 @@ export class Coordinators {
       const inDoubt = Promise.withResolvers<undefined>();
       const called = link.call(question, { onOverdue: () => inDoubt.resolve(undefined) });
       const answer = await Promise.race([called, inDoubt.promise]).catch(() => undefined);
-      const isAnswered = answer !== undefined && answer.case !== "failure";
+      const isAnswered = answer !== undefined && answer.case !== "failure" && answer.case !== "unknown";
       // Of the last one, also a late answer or a failure.
       if (isAnswered || next() === undefined) return called;
     }

@@ -13,5 +13,5 @@ export interface LinkCredentials {
 /** How the stream to a coordinator is asked for. */
 export function linkStreamOptions(address: string, { secret, ca, certPem: cert, keyPem }: LinkCredentials) {
   const headers: Record<string, string> = secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` };
-  return { address, path: "/latchkey.core.v1.CoreService/Link", headers, ca, cert, key: keyPem?.reveal() };
+  return { address, path: "/latchkey.core.v2.CoreService/Link", headers, ca, cert, key: keyPem?.reveal() };
 }

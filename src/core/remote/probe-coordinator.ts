@@ -1,5 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { LinkRequestSchema, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import { LinkRequestSchema, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import { GrpcStream } from "../../link/grpc-stream.ts";
 import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
 

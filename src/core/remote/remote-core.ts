@@ -5,7 +5,6 @@ import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/
 import type { ChangeFeed } from "../../store/change-feed.ts";
 import type { Change } from "../../store/changes.ts";
 import type { KeyLookup, OwnerLookup } from "../../store/key-lookup.ts";
-import type { RootAccess } from "../../store/root-access.ts";
 import type { UsageLedger } from "../../store/usage-ledger.ts";
 import type { Core } from "../core.ts";
 import { answerOf, fromWirePermits, NotExecuted, toWireAsk } from "../wire.ts";
@@ -13,7 +12,7 @@ import { fromWireNews, toWirePosition } from "../wire-feed.ts";
 import { Coordinators } from "./coordinators.ts";
 import type { LinkCredentials } from "./link-credentials.ts";
 import { RemoteKeys } from "./remote-keys.ts";
-import { remoteAccess } from "./remote-management.ts";
+import { RemoteManagement, type RemoteManagementDeps } from "./remote-management.ts";
 import { RemoteUsage } from "./remote-usage.ts";
 import { RemoteWindows } from "./remote-windows.ts";
 import { within } from "./within.ts";
@@ -24,12 +23,12 @@ export interface RemoteCoreOptions extends Pick<Ambient, "clock" | "log"> {
   readonly waitingRoom: WaitingRoom;
   /** The answer to a look-up must not be remembered: it is older than this change. */
   readonly onOldAnswer: (change: Change) => void;
+  /** Called with what a management call has changed. It is answered when this resolves. */
+  readonly onChanged: RemoteManagementDeps["onChanged"];
 }
 
 /** A coordinator answers with its next reading of the feed, which takes half a second or fails within one. */
 const feedTimeoutMs = 1500;
-/** A management call has more time than a verification: its caller would rather wait than not know. */
-const managementTimeoutMs = 5000;
 
 /** A core behind coordinators: an edge needs nothing else. */
 export class RemoteCore implements Core {
@@ -38,8 +37,7 @@ export class RemoteCore implements Core {
   readonly usage: UsageLedger;
   readonly changes: ChangeFeed;
   readonly windows: RemoteWindows;
-  readonly check: RootAccess["check"];
-  readonly manage: RootAccess["manage"];
+  readonly management: RemoteManagement;
   /**
    * Resolves when a coordinator with a ledger was reached for the first time, and all others were tried: edges that do not
    * know the same coordinators do not meet at one for a key.
@@ -50,7 +48,7 @@ export class RemoteCore implements Core {
   #onRecall: OnRecall = () => {};
 
   constructor(options: RemoteCoreOptions) {
-    const { addresses, waitingRoom, onOldAnswer, clock } = options;
+    const { addresses, waitingRoom, onOldAnswer, onChanged, clock } = options;
     const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
     this.usable = usable;
     const onRecall: OnRecall = (subject) => this.#onRecall(subject);
@@ -75,8 +73,8 @@ export class RemoteCore implements Core {
         return news;
       },
     };
-    const newDeadline = () => new Deadline(clock, managementTimeoutMs);
-    ({ check: this.check, manage: this.manage } = remoteAccess(coordinators, newDeadline));
+    const newDeadline = (timeoutMs: number) => new Deadline(clock, timeoutMs);
+    this.management = new RemoteManagement({ coordinators, newDeadline, onChanged });
   }
 
   get pathMs(): number {

@@ -1,4 +1,4 @@
-import type { LookupAnswer } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { LookupAnswer } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { Owner } from "../../domain/owner.ts";

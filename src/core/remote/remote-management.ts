@@ -1,49 +1,81 @@
 import type { Deadline } from "../../domain/deadlines.ts";
-import type { Secret } from "../../domain/secret.ts";
-import { type Command, type IdempotencyRecord, targetIdOf } from "../../store/commands.ts";
-import type { Management } from "../../store/management.ts";
-import type { Answers, Query } from "../../store/queries.ts";
-import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
+import type { ForwardedAnswer, ForwardedCall } from "../../domain/forwarded-call.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import type { CheckRootKey, ReadHolders } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
-import { fromWireOutcome, toWireChange } from "../wire-management.ts";
+import { fromWireHolders, toWireHoldersRead } from "../wire-holders.ts";
+import { type CarriedOut, fromWireCarriedOut, toWireManagement } from "../wire-management.ts";
 import { fromWireVerdict } from "../wire-verdict.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
+export interface RemoteManagementDeps {
+  readonly coordinators: Coordinators;
+  /** Of this many milliseconds. */
+  readonly newDeadline: (timeoutMs: number) => Deadline;
+  /** Called with what a call has changed. It is answered when this resolves. */
+  readonly onChanged: (changed: CarriedOut["changed"]) => Promise<void>;
+}
+
+/** How long a question is waited for, and how long a call may wait until it is begun. A caller would rather wait than not know. */
+const beginsWithinMs = 5000;
+/** A call that was begun: an API with a million keys is deleted in it. One whose coordinator is lost ends with the link. */
+const endsWithinMs = 60_000;
+/** Bodies that are under way. Whoever has a root key can send many. */
+const bytesMax = 4 * 1024 * 1024;
 const late = "the coordinator has not answered in time";
 
 /**
- * Manages stored data at a coordinator, which checks the root key with every call. This edge knows no root keys. What changes
+ * Management at a coordinator, which knows the root keys and checks the one of each call. This edge knows none. What changes
  * something is sent once: if its answer is lost, its outcome is unknown.
  */
-export function remoteAccess(coordinators: Coordinators, newDeadline: () => Deadline): RootAccess {
-  const read = (key: string, question: Question) => within(newDeadline(), coordinators.read(key, question), late);
-  const change = (key: string, question: Question) => within(newDeadline(), coordinators.call(key, question), late);
+export class RemoteManagement {
+  readonly #deps: RemoteManagementDeps;
+  #bytes = 0;
 
-  return {
-    async check(presented: Secret) {
-      const rootKey = presented.reveal();
-      if (rootKey.length > rootKeyMax) return undefined;
-      const question: Question = { case: "rootKey", value: { rootKey } };
-      return fromWireVerdict(answerOf(await read("root keys", question), "rootKey").verdict);
-    },
+  constructor(deps: RemoteManagementDeps) {
+    this.#deps = deps;
+  }
 
-    manage(presented: Secret): Management {
-      const rootKey = presented.reveal();
-      if (rootKey.length > rootKeyMax) return refusedManagement;
-      return {
-        async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
-          const question: Question = { case: "change", value: { rootKey, ...toWireChange(command, idempotency) } };
-          return fromWireOutcome<Made["kind"]>(answerOf(await change(targetIdOf(command), question), "change"));
-        },
-
-        async read<Asked extends Query>(query: Asked) {
-          const queryJson = JSON.stringify(query);
-          const question: Question = { case: "read", value: { rootKey, queryJson } };
-          const { answerJson } = answerOf(await read(queryJson, question), "read");
-          return (answerJson === "" ? undefined : JSON.parse(answerJson)) as Answers[Asked["kind"]];
-        },
-      };
-    },
+  readonly check: CheckRootKey = async (presented) => {
+    const rootKey = presented.reveal();
+    if (rootKey.length > rootKeyMax) return undefined;
+    const received = await this.#read("root keys", { case: "rootKey", value: { rootKey } });
+    return fromWireVerdict(answerOf(received, "rootKey").verdict);
   };
+
+  readonly readHolders: ReadHolders = async (rootKey, name) => {
+    const key = "keyId" in name ? name.keyId : name.digest;
+    return fromWireHolders(answerOf(await this.#read(key, toWireHoldersRead(rootKey.reveal(), name)), "holders"));
+  };
+
+  readonly carryOut = async (call: ForwardedCall, isRead: boolean): Promise<ForwardedAnswer> => {
+    const { length } = call.message.bytes;
+    if (this.#bytes + length > bytesMax) {
+      throw new Unavailable("too many management calls are under way", { nothingDone: true });
+    }
+    this.#bytes += length;
+    try {
+      const { answer, changed } = await this.#send(call, isRead);
+      await this.#deps.onChanged(changed);
+      return answer;
+    } finally {
+      this.#bytes -= length;
+    }
+  };
+
+  async #send(call: ForwardedCall, isRead: boolean): Promise<CarriedOut> {
+    const { coordinators, newDeadline } = this.#deps;
+    const begins = newDeadline(beginsWithinMs);
+    const question = toWireManagement(call, beginsWithinMs);
+    // Any coordinator can carry it out: calls are spread over them.
+    const asked = isRead
+      ? coordinators.read(call.requestId, question)
+      : coordinators.call(call.requestId, question, { isWanted: () => begins.leftMs > 0 });
+    return fromWireCarriedOut(answerOf(await within(newDeadline(endsWithinMs), asked, late), "management"));
+  }
+
+  #read(key: string, question: Question) {
+    return within(this.#deps.newDeadline(beginsWithinMs), this.#deps.coordinators.read(key, question), late);
+  }
 }

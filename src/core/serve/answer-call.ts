@@ -1,9 +1,10 @@
+import type { ForwardedCall } from "../../domain/forwarded-call.ts";
 import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
 import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
 import type { KeyLookup, OwnerLookup } from "../../store/key-lookup.ts";
-import type { RootAccess } from "../../store/root-access.ts";
+import type { CheckRootKey, ReadHolders } from "../../store/root-access.ts";
 import type { ChargeLedger } from "../../store/usage-ledger.ts";
 import { digest as checkDigest, limitSubject, text } from "../checks.ts";
 import {
@@ -16,13 +17,20 @@ import {
 } from "../wire.ts";
 import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
+import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { toWireKey, toWireOwner } from "../wire-keys.ts";
-import { fromWireChange, fromWireQuery } from "../wire-management.ts";
+import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
 import { fromWireReports, toWireWindows } from "../wire-windows.ts";
+import { lateMs } from "./ask-age.ts";
 
 /** What a coordinator answers the calls of its edges with. */
-export interface ServedCore extends RootAccess {
+export interface ServedCore {
+  /** What a text allows as a root key, as the store knows it now. */
+  readonly checkRootKey: CheckRootKey;
+  readonly readHolders: ReadHolders;
+  /** Carries out a management call. Never rejects. */
+  readonly carryOut: (call: ForwardedCall) => Promise<CarriedOut>;
   readonly keys: KeyLookup & OwnerLookup;
   readonly usage: ChargeLedger;
   readonly windows: WindowHub;
@@ -40,10 +48,11 @@ export interface CallContext {
 }
 
 const notExecuted: Answered = { case: "notExecuted", value: {} };
+const unknown: Answered = { case: "unknown", value: {} };
 
 /**
  * Answers one call of an edge. What the edge sends is checked as if a stranger had sent it. It rejects with an
- * `InvalidMessage` for what no edge of ours sends, and with the failures of the core.
+ * `InvalidMessage` for what no edge of this version sends, and with the failures of the core.
  */
 export async function answerCall(
   question: ReceivedQuestion,
@@ -86,20 +95,18 @@ export async function answerCall(
       return { case: "feed", value: toWireNews(await core.changes.read(since)) };
     }
     case "rootKey":
-      return { case: "rootKey", value: toWireVerdict(await core.check(presented(question.value.rootKey))) };
-    case "change": {
-      const { command, idempotency } = fromWireChange(question.value);
-      if (isLate) return notExecuted;
-      const outcome = await core.manage(presented(question.value.rootKey)).change(command, idempotency);
-      return { case: "change", value: { outcomeJson: JSON.stringify(outcome) } };
+      return { case: "rootKey", value: toWireVerdict(await core.checkRootKey(presented(question.value.rootKey))) };
+    case "management": {
+      const call = fromWireManagement(question.value);
+      const isOver = nowMs > expiresAtMs - lateMs + Math.min(lateMs, question.value.timeLeftMs);
+      return isOver ? notExecuted : toWireCarriedOut(await core.carryOut(call));
     }
-    case "read": {
-      const query = fromWireQuery(question.value.queryJson);
-      const answer = await core.manage(presented(question.value.rootKey)).read(query);
-      return { case: "read", value: { answerJson: answer === undefined ? "" : JSON.stringify(answer) } };
+    case "holders": {
+      const name = fromWireHoldersRead(question.value);
+      return toWireHolders(await core.readHolders(presented(question.value.rootKey), name));
     }
     default:
-      throw new InvalidMessage("a call without a question");
+      return unknown;
   }
 }
 

@@ -1,7 +1,7 @@
 import { InvalidMessage } from "../wire.ts";
 
 /** A call may be this much older than the quickest one of its stream. */
-const lateMs = 1000;
+export const lateMs = 1000;
 
 /**
  * How old the calls of one stream are. An edge sends back the coordinator's own time, so no two clocks are compared. A

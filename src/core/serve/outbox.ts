@@ -1,5 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { AnswerSchema, KeySchema, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type {
+  AnswerSchema,
+  KeySchema,
+  LinkResponseSchema,
+  ManagementAnswerSchema,
+} from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Answered } from "../wire.ts";
 
 type Response = MessageInitShape<typeof LinkResponseSchema>;
@@ -11,6 +16,8 @@ const unsentMax = 100_000;
 const askedMax = 200_000;
 /** One message is not much larger: an edge refuses eight times as much. */
 const messageBytesMax = 1024 * 1024;
+/** A longer answer is sent in pieces of this size, one with each message: charges and heartbeats do not wait for all of it. */
+const pieceBytes = 64 * 1024;
 
 /** What waits to be sent to one edge, and whether the stream is to end. */
 export class Outbox {
@@ -21,6 +28,8 @@ export class Outbox {
   /** Calls without an answer. */
   #asked = 0;
   #answers: Answer[] = [];
+  /** Answers that are sent in pieces. They take turns. */
+  readonly #long: LongAnswer[] = [];
   #wake: (() => void) | undefined;
 
   /** The edge has ended its stream, and has all its answers. */
@@ -35,7 +44,10 @@ export class Outbox {
 
   answer(id: number, answer: Answered): void {
     this.#asked--;
-    this.#answers.push({ id, answer });
+    const message =
+      answer.case === "management" && answer.value?.result?.case === "message" && answer.value.result.value;
+    if (message && message.length > pieceBytes) this.#long.push({ id, answer: answer.value ?? {}, message });
+    else this.#answers.push({ id, answer });
     if (this.#answers.length > unsentMax) this.close(new Error("the edge does not take its answers"));
     this.wake();
   }
@@ -68,15 +80,34 @@ export class Outbox {
     for (let bytes = 0; count < this.#answers.length && bytes < messageBytesMax; count++) {
       bytes += bytesOf(this.#answers[count] as Answer);
     }
-    const response = { answers: this.#answers.splice(0, count), recalls: [...this.recalls] };
+    const response = { answers: [...this.#answers.splice(0, count), ...this.#takePiece()], recalls: [...this.recalls] };
     this.recalls.clear();
     this.#isBeatDue = false;
     return response;
   }
 
-  get #isEmpty(): boolean {
-    return this.#answers.length === 0 && this.recalls.size === 0;
+  #takePiece(): Answer[] {
+    const long = this.#long.shift();
+    if (long === undefined) return [];
+    const { id, answer, message } = long;
+    const piece = message.subarray(0, pieceBytes);
+    if (piece.length === message.length) {
+      return [{ id, answer: { case: "management", value: { ...answer, result: { case: "message", value: piece } } } }];
+    }
+    this.#long.push({ id, answer, message: message.subarray(pieceBytes) });
+    return [{ id, answer: { case: "piece", value: piece } }];
   }
+
+  get #isEmpty(): boolean {
+    return this.#answers.length === 0 && this.#long.length === 0 && this.recalls.size === 0;
+  }
+}
+
+interface LongAnswer {
+  readonly id: number;
+  readonly answer: MessageInitShape<typeof ManagementAnswerSchema>;
+  /** What is left of its message. */
+  readonly message: Uint8Array;
 }
 
 /** A character can take three bytes. */
@@ -95,6 +126,8 @@ function bytesOf({ answer }: Answer): number {
       return 300 * (1 + (answer.value?.owner?.apiIds?.length ?? 0) + (answer.value?.owner?.limits?.length ?? 0));
     case "feed":
       return 200 * (answer.value?.keys?.length ?? 0) + 300 * (answer.value?.owners?.length ?? 0);
+    case "management":
+      return pieceBytes;
     default:
       return 200;
   }

@@ -1,6 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
+import { createPacedWarning } from "../../ambient/paced-lines.ts";
+import { Forbidden } from "../../domain/forbidden.ts";
 import { RootKeyRefused } from "../../domain/root-key-refused.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
@@ -37,6 +39,7 @@ export async function* serveFront(
   const leave = streams.enter();
   const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
   const age = new AskAge();
+  const warnInvalid = createPacedWarning({ clock, log }, "an edge has sent what this version does not take");
   const read = readAll();
   try {
     // At once: it says that the coordinator is there.
@@ -74,9 +77,9 @@ export async function* serveFront(
     answerCall(question, core, { permits, expiresAtMs, nowMs }).then(
       (answered) => outbox.answer(id, answered),
       (error: unknown) => {
-        // An edge that sends such things is none of ours.
-        if (error instanceof InvalidMessage) outbox.close(error);
-        else if (!(error instanceof Unavailable || error instanceof RootKeyRefused)) {
+        // That call alone fails: an edge of another version may know more than this coordinator.
+        if (error instanceof InvalidMessage) warnInvalid(() => ({ kind: question.case, reason: error.message }));
+        else if (!(error instanceof Unavailable || error instanceof RootKeyRefused || error instanceof Forbidden)) {
           log.error("a call of an edge failed", error, { kind: question.case });
         }
         outbox.answer(id, toWireFailure(error));

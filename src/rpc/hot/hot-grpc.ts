@@ -4,12 +4,12 @@ import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/prot
 import type { HotMethod } from "../../codec/codec-runtime.ts";
 import { ApiError } from "../api-error.ts";
 import type { Call, Endpoint } from "../call.ts";
+import { readMessage } from "../decoding/read-message.ts";
 import { errorTrailers } from "../grpc-errors.ts";
 import { type BodyTaker, collectBody, type ReadBody } from "../read-body.ts";
 import { remoteAddressOf } from "../remote-address.ts";
 import { dialectOf, type RpcDialect } from "../rpc-dialect.ts";
 import { toApiError } from "../to-api-error.ts";
-import { validated } from "../validate.ts";
 import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
 
 /** Returns whether it took the stream. If so, it also answers it. Never throws. */
@@ -76,7 +76,7 @@ class Exchange implements BodyTaker, Call {
     if (body instanceof ApiError) throw body;
     const message = isWholeFrame(body) ? this.codec.decodeBinary(body, frameHeadLength) : undefined;
     const { input } = this.endpoint.method;
-    return message ?? validated(input, grpc.decode(input, body));
+    return message ?? readMessage(input, { encoding: "proto", bytes: grpc.messageIn(body) });
   }
 
   send(response: MessageInitShape<DescMessage>): void {

@@ -1,5 +1,5 @@
 import { registerHooks } from "node:module";
-import type { LinkRequest } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { LinkRequest } from "../../../gen/latchkey/core/v2/core_pb.js";
 import { type ServeFrontDeps, serveFront as serveOnce } from "../../../src/core/serve/serve-front.ts";
 
 /* Loaded before the program, this makes a coordinator that executes some messages of its edges twice. */

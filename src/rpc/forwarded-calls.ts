@@ -1,0 +1,79 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { ForwardedAnswer, ForwardedCall, ForwardedError } from "../domain/forwarded-call.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { Management } from "../usecases/management-within.ts";
+import { ApiError, type ErrorCode, errorCodes } from "./api-error.ts";
+import {
+  type Call,
+  type Endpoint,
+  headerOf,
+  idempotencyHeader,
+  type Protocol,
+  type RunCall,
+  type RunCallDeps,
+} from "./call.ts";
+import { readMessage } from "./decoding/read-message.ts";
+import { toApiError } from "./to-api-error.ts";
+
+/** Has a management call carried out by the core. What only reads may be asked more than once. Rejects with `Unavailable`. */
+export type CarryOut = (call: ForwardedCall, isRead: boolean) => Promise<ForwardedAnswer>;
+
+/** For a front that has its core elsewhere. */
+export function createForward(carryOut: CarryOut): NonNullable<RunCallDeps["forward"]> {
+  return async function forward(call, rootKey) {
+    const { endpoint, protocol, requestId, headers } = call;
+    const message = call.encoded?.();
+    if (message === undefined) throw new Error(`${endpoint.name} is called by a way that cannot be forwarded`);
+    const forwarded: ForwardedCall = {
+      method: endpoint.name,
+      // A copy: the chunk that it was read with is larger, and may be used for something else.
+      message: { ...message, bytes: new Uint8Array(message.bytes) },
+      rootKey: rootKey.reveal(),
+      idempotencyKey: headerOf(headers, idempotencyHeader),
+      requestId,
+      protocol,
+      address: call.remoteAddress(),
+    };
+    const answer = await carryOut(forwarded, endpoint.isRead);
+    if ("error" in answer) throw fromForwardedError(answer.error);
+    return fromBinary(endpoint.method.output, answer.response);
+  };
+}
+
+/** For the core: carries out calls that fronts have forwarded. Never rejects. */
+export function createAnswerForwarded(endpoints: readonly Endpoint[], runCall: RunCall) {
+  const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
+
+  return async function answerForwarded(
+    { method, message, rootKey, idempotencyKey, ...forwarded }: ForwardedCall,
+    management: Management,
+  ): Promise<ForwardedAnswer> {
+    try {
+      const endpoint = byName.get(method);
+      if (endpoint?.handle === undefined) throw new Unavailable("the method is not known here", { nothingDone: true });
+      const call: Call = {
+        endpoint,
+        protocol: forwarded.protocol as Protocol,
+        requestId: forwarded.requestId,
+        headers: { authorization: `Bearer ${rootKey}`, [idempotencyHeader]: idempotencyKey },
+        remoteAddress: () => forwarded.address,
+        read: () => readMessage(endpoint.method.input, message),
+        management,
+      };
+      const { output } = endpoint.method;
+      return { response: toBinary(output, create(output, await runCall(call))) };
+    } catch (thrown) {
+      return { error: toForwardedError(toApiError(thrown)) };
+    }
+  };
+}
+
+function toForwardedError(error: ApiError): ForwardedError {
+  const { code, message, violations, retryAfterMs, isRepeatable, rpc } = error;
+  return { code, message, violations, retryAfterMs, isRepeatable, rpc };
+}
+
+function fromForwardedError({ code, message, retryAfterMs, ...options }: ForwardedError): ApiError {
+  const known = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : "INTERNAL_SERVER_ERROR";
+  return new ApiError(known, message, { ...options, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+}

@@ -1,0 +1,77 @@
+import type { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import type { Ambient } from "../ambient/ambient.ts";
+import { type IpAddress, parseIpAddress } from "../domain/ip-allow.ts";
+import { andThen } from "../domain/maybe-promise.ts";
+import { createQueryParser, type PermissionQuery, QuerySyntaxError } from "../domain/permission-query.ts";
+import { Secret } from "../domain/secret.ts";
+import type { Verdict } from "../domain/verification.ts";
+import type { Caller } from "../usecases/authorise.ts";
+import { type ExplainKeyDeps, explainKey } from "../usecases/explain-key.ts";
+import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
+import type { FrontHandlers } from "./endpoints.ts";
+import { InvalidRequest } from "./invalid-request.ts";
+import { toCosts, toExplanation, toVerification } from "./key-messages.ts";
+import { noSuchKey } from "./keys-service.ts";
+
+/** What verifications and their explanations need. */
+export type VerificationDeps = Pick<Ambient, "metrics"> & VerifyKeyDeps & ExplainKeyDeps;
+
+/** The methods of KeysService that a front answers itself. */
+export function verificationHandlers(deps: VerificationDeps): FrontHandlers<typeof KeysService> {
+  const { metrics } = deps;
+  const verifyKey = createVerifyKey(deps);
+  const parseQuery = createQueryParser();
+
+  function readQuery(text: string | undefined): PermissionQuery | undefined {
+    try {
+      return text === undefined ? undefined : parseQuery(text);
+    } catch (error) {
+      throw error instanceof QuerySyntaxError ? badField("permissions", error.message) : error;
+    }
+  }
+
+  return {
+    verifyKey(request, { call, caller }) {
+      const answer = (verdict: Verdict) => {
+        metrics.verified(verdict.code);
+        return toVerification(verdict, call.requestId);
+      };
+      const { apiId } = request;
+      const permissions = readQuery(request.permissions);
+      const ip = readAddress(request.ip);
+      return andThen(
+        verifyKey({
+          key: new Secret(request.key),
+          apiId,
+          apiIds: caller?.apiIds,
+          permissions,
+          ip,
+          costs: toCosts(request),
+        }),
+        answer,
+      );
+    },
+
+    async explainKey(request, { caller, note }) {
+      const { apiId, keyId, key = "" } = request;
+      const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
+      const permissions = readQuery(request.permissions);
+      const asked = { by, apiId, permissions, ip: readAddress(request.ip), costs: toCosts(request) };
+      const explanation = await explainKey((caller as Caller).rootKey, asked, deps);
+      if (keyId !== undefined && explanation.code === "NOT_FOUND") throw noSuchKey();
+      note({ keyId });
+      return toExplanation(explanation);
+    },
+  };
+}
+
+function readAddress(text: string | undefined): IpAddress | undefined {
+  if (text === undefined) return undefined;
+  const address = parseIpAddress(text);
+  if (address === undefined) throw badField("ip", "must be an IP address, without a port");
+  return address;
+}
+
+function badField(path: string, message: string): InvalidRequest {
+  return new InvalidRequest([{ path, message }]);
+}

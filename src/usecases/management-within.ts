@@ -1,0 +1,35 @@
+import type { RootKeyVerdict } from "../domain/root-key.ts";
+import type { Command } from "../store/commands.ts";
+import type { Management, Outcome } from "../store/management.ts";
+import { commandWithin, readWithin } from "./access-rules.ts";
+
+export type { Management };
+
+/** How often a change is tried again that others were faster than. */
+const triesMax = 10;
+
+/**
+ * What the holder of a root key can do that allows this. Its calls reject with `Forbidden` if it may not do something: then
+ * nothing was changed. What belongs to APIs that the root key is not for is missing.
+ */
+export function managementWithin(management: Management, verdict: RootKeyVerdict): Management {
+  const { rootKeyId: actor, apiIds } = verdict;
+  return {
+    async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
+      const event = { ...command.event, actor };
+      for (let triesLeft = triesMax; ; triesLeft--) {
+        const allowed = await commandWithin(command, verdict, management);
+        if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;
+        const outcome = await management.change({ ...allowed, event }, idempotency);
+        if (triesLeft === 0 || !isOutdated(command, outcome)) return outcome;
+      }
+    },
+    read: async (query) => (apiIds === undefined ? management.read(query) : readWithin(query, apiIds, management)),
+  };
+}
+
+/** Whether a change failed because what it was checked against has changed meanwhile; the caller has named no version. */
+function isOutdated(command: Command, outcome: Outcome<Command["kind"]>): boolean {
+  const isVersion = outcome.outcome === "conflict" && outcome.reason === "version";
+  return isVersion && (command as { readonly ifVersion?: number }).ifVersion === undefined;
+}

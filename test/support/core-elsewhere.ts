@@ -1,0 +1,34 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Answer, AnswerSchema, type Call, CallSchema } from "../../gen/latchkey/core/v2/core_pb.js";
+import type { Ambient } from "../../src/ambient/ambient.ts";
+import { answerOf } from "../../src/core/wire.ts";
+import {
+  fromWireCarriedOut,
+  fromWireManagement,
+  toWireCarriedOut,
+  toWireManagement,
+} from "../../src/core/wire-management.ts";
+import type { CarryOut } from "../../src/rpc/forwarded-calls.ts";
+import { createCarryOut } from "../../src/server/carry-out.ts";
+import type { Management } from "../../src/store/management.ts";
+import type { CheckRootKey } from "../../src/store/root-access.ts";
+
+/** Management by a core that is reached over a link, without its sockets: every call and every answer is encoded as there. */
+export function coreElsewhere(
+  deps: Ambient & { readonly checkRootKey: CheckRootKey; readonly management: Management },
+): { readonly manages: { readonly carryOut: CarryOut } } {
+  const carryOut = createCarryOut(deps);
+  return {
+    manages: {
+      async carryOut(call) {
+        const asked = { id: 1, question: toWireManagement(call, 5000) };
+        const { question } = fromBinary(CallSchema, toBinary(CallSchema, create(CallSchema, asked))) as Call;
+        if (question.case !== "management") throw new Error("it was sent as something else");
+        const answer = await carryOut(fromWireManagement(question.value), deps.management);
+        const told = create(AnswerSchema, { id: 1, answer: toWireCarriedOut({ answer, changed: [] }) });
+        const received = fromBinary(AnswerSchema, toBinary(AnswerSchema, told)) as Answer;
+        return fromWireCarriedOut(answerOf(received.answer, "management")).answer;
+      },
+    },
+  };
+}
