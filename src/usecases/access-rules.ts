@@ -118,15 +118,21 @@ export async function commandWithin<Made extends Command>(
   if ("ownerId" in target) return ownerCommandWithin(command, target, apiIds, store);
   // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.
   const key = await store.read({ kind: "key", keyId: target.keyId });
-  return key === undefined || includesApi(apiIds, key.apiId) ? command : undefined;
+  return key === undefined || includesApi(apiIds, key.apiId) ? command : { ...command, keyId: idOfNothing };
 }
+
+/**
+ * What is changed instead of something foreign, so that the same statements are made as for what does not exist: neither the
+ * answer nor its time tells the two apart. No id is as long as this.
+ */
+const idOfNothing = "-".repeat(256);
 
 async function ownerCommandWithin<Made extends Command>(
   command: Made,
   { ownerId, apiIdsAfter }: OwnerTarget,
   apiIds: ApiIds,
   store: Store,
-): Promise<Made | undefined> {
+): Promise<Made> {
   if (apiIdsAfter !== undefined && !includesApis(apiIds, apiIdsAfter ?? undefined)) {
     throw new Forbidden(
       "a root key that is limited to some APIs can only manage owners of those: apiIds must name them",
@@ -134,8 +140,8 @@ async function ownerCommandWithin<Made extends Command>(
   }
   if (ownerId === undefined) return command;
   const before = await store.read({ kind: "owner", ownerId });
-  if (before !== undefined && !includesApis(apiIds, before.apiIds)) return undefined;
-  return asRead(command, before?.version);
+  const isForeign = before !== undefined && !includesApis(apiIds, before.apiIds);
+  return isForeign ? asRead({ ...command, ownerId: idOfNothing }) : asRead(command, before?.version);
 }
 
 async function rootKeyCommandWithin<Made extends Command>(
