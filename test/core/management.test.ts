@@ -182,7 +182,9 @@ describe("a coordinator", () => {
     const { timeMs = 0 } = stream.messages[0] ?? {};
     // The first says how long a round trip takes, the second was sent half a second before it comes.
     stream.send({ seenTimeMs: timeMs, seenAgeMs: 0 });
-    await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(12));
+    await vi.waitFor(() => expect(stream.heartbeats.at(-1)?.pathMs).toBeGreaterThan(0));
+    const before = stream.heartbeats.length;
+    await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(before + 12));
     const body = Buffer.from(JSON.stringify({ apiId: "late" }));
     const question = managementCall({ method: "ApisService/CreateApi", body, timeLeftMs: 100 });
     stream.send({ seenTimeMs: timeMs, seenAgeMs: 0, calls: [{ id: 1, question }] });
