@@ -1,4 +1,4 @@
-// `npm run pack`: both packages as they are published, into the folder `packed` or the one that is named.
+// `npm run package`: both packages as they are published, into the folder `packed` or the one that is named.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,13 +31,18 @@ export async function pack(destination: string): Promise<{ latchkey: PackedBuild
 export function packProgram(destination: string): Promise<PackedBuild> {
   return packMade(destination, async (folder) => {
     const bundled = await buildProgram(join(root, "dist"));
-    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      files: string[];
+      scripts?: object;
+      devDependencies?: object;
+    };
     const shipped = manifest.files.filter((name) => !name.startsWith("!")).map((name) => name.split("/")[0] as string);
     for (const name of ["README.md", "LICENSE", ...shipped])
       cpSync(join(root, name), join(folder, name), { recursive: true });
     // In a clone the command is a launcher, which runs on the Node that the clone brings. The package does without it, and
-    // says which Node it needs.
-    const packed = { ...manifest, bin: { latchkey: "dist/latchkey.js" }, engines: { node: ">=24" } };
+    // says which Node it needs. What only developers use stays here.
+    const { scripts: _, devDependencies: __, ...shown } = manifest;
+    const packed = { ...shown, bin: { latchkey: "dist/latchkey.js" }, engines: { node: ">=24" } };
     writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, undefined, 2)}\n`);
     return bundled;
   });

@@ -1,8 +1,16 @@
 // `npm run example express`: runs an example of this folder on the sources, where the package @latchkey/client is not installed.
+import { readdirSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { clientEntryPoints } from "./build-client.ts";
 
 const [name = ""] = process.argv.slice(2);
+const names = readdirSync(new URL("../examples", import.meta.url)).flatMap(
+  (file) => file.match(/^(.+)\.mjs$/)?.[1] ?? [],
+);
+if (!names.includes(name)) {
+  console.error(`npm run example NAME, where NAME is one of: ${names.join(", ")}`);
+  process.exit(2);
+}
 const clientName = "@latchkey/client";
 
 registerHooks({

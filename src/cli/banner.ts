@@ -28,13 +28,13 @@ export function banner(
     const address = internal.replace(/^http:\/\//, "");
     const edges = isLoopback(internalHost) ? "edges on this machine (others: set LATCHKEY_INTERNAL_HOST)" : "edges";
     return print([
-      `Latchkey coordinates rate limits on ${address}`,
+      `Latchkey serves edges on ${address}`,
       `Set LATCHKEY_COORDINATORS=${address} on ${edges}; metrics on ${internal}/metrics, probes on ${base}/readyz`,
     ]);
   }
   const head = [
     `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${reachable}`,
-    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${internal}/metrics, all methods at ${base}/docs`,
+    `${dataOf(settings)}, metrics on ${internal}/metrics, all methods at ${base}/docs`,
   ];
   if (generatedRootKey === undefined) return print(head);
 
@@ -62,4 +62,9 @@ function quote(path: string): string {
 
 function print(lines: readonly string[]): string {
   return `\n${lines.join("\n")}\n\n`;
+}
+
+function dataOf({ role, coordinators, databaseUrl, dataDir }: Settings): string {
+  if (role === "edge") return `Data at ${coordinators.join(", ")}`;
+  return `Data in ${databaseUrl ? "Postgres" : dataDir}`;
 }

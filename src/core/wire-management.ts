@@ -22,7 +22,7 @@ export interface CarriedOut {
 }
 
 /** More changes than this are not named: the edge forgets everything. */
-const changesMax = 1000;
+export const changesMax = 1000;
 /** As much as the public port takes. */
 const bodyBytesMax = 65_536;
 
@@ -34,17 +34,17 @@ const wireEncodings: Readonly<Record<Encoding, WireEncoding>> = {
 };
 const encodings = new Map(Object.entries(wireEncodings).map(([ours, wire]) => [wire, ours as Encoding]));
 
-export function toWireManagement({ message, ...call }: ForwardedCall, timeLeftMs: number): Question {
-  const encoding = wireEncodings[message.encoding];
-  return { case: "management", value: { ...call, encoding, body: message.bytes, timeLeftMs } };
+export function toWireManagement({ message, ...call }: ForwardedCall): Question {
+  return { case: "management", value: { ...call, encoding: wireEncodings[message.encoding], body: message.bytes } };
 }
 
 /** Throws on what no edge of ours sends. */
 export function fromWireManagement(call: WireCall): ForwardedCall {
-  const { body, rootKey, idempotencyKey } = call;
+  const { body, rootKey, idempotencyKey, timeLeftMs } = call;
   const encoding = encodings.get(call.encoding);
   if (encoding === undefined) throw new InvalidMessage("an encoding that is not known");
   if (body.length > bodyBytesMax || rootKey.length > rootKeyMax) throw impossible("management call");
+  if (timeLeftMs !== undefined && !(timeLeftMs >= 0)) throw impossible("time");
   return {
     method: text(call.method, "method"),
     message: { encoding, bytes: body },
@@ -53,6 +53,7 @@ export function fromWireManagement(call: WireCall): ForwardedCall {
     requestId: text(call.requestId, "request id"),
     protocol: text(call.protocol, "protocol"),
     address: optional(text)(call.address, "address"),
+    timeLeftMs,
   };
 }
 
@@ -76,9 +77,12 @@ export function fromWireCarriedOut({ result, changes, everything }: WireAnswer):
 function fromWireResult(result: WireAnswer["result"]): ForwardedAnswer {
   switch (result.case) {
     case "message":
-      return { response: result.value };
+      // A copy: the message that it came in is larger.
+      return { response: new Uint8Array(result.value) };
     case "error": {
-      const { rpcCode: rpc, code, message, violations, retryAfterMs, isRepeatable } = result.value;
+      const { rpcCode: rpc, code, message, retryAfterMs, isRepeatable } = result.value;
+      // Without what only messages have.
+      const violations = result.value.violations.map(({ path, message }) => ({ path, message }));
       return { error: { code, message, violations, retryAfterMs, isRepeatable, rpc } };
     }
     default:
@@ -101,7 +105,7 @@ function toWireChange(change: Change): MessageInitShape<typeof ManagementAnswer_
   }
 }
 
-/** Of a kind that is not known, nothing can be remembered here. */
+/** Ignores unknown kinds: this version caches nothing of that kind. */
 function fromWireChange({ what }: ManagementAnswer_Change): Change[] {
   switch (what.case) {
     case "key":

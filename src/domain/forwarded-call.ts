@@ -1,6 +1,5 @@
 /** How the message of a call is encoded: JSON, the query of a GET, JSON with the masks that gRPC and Connect know, Protobuf. */
-export const encodings = ["json", "query", "rpcJson", "proto"] as const;
-export type Encoding = (typeof encodings)[number];
+export type Encoding = "json" | "query" | "rpcJson" | "proto";
 
 /** A message as it came, without the frame of its protocol. */
 export interface EncodedMessage {
@@ -23,6 +22,8 @@ export interface ForwardedCall {
   readonly protocol: string;
   /** Of the caller; undefined if its connection is closed. */
   readonly address: string | undefined;
+  /** How long its caller still waits; undefined: it does not say. */
+  readonly timeLeftMs: number | undefined;
 }
 
 /** What its caller gets. Plain data. */

@@ -34,8 +34,6 @@ export interface Call {
   read(): MessageShape<DescMessage>;
   /** The message as it came, to be read elsewhere. Throws as `read`. Absent where no management method is called. */
   encoded?(): EncodedMessage;
-  /** Of a call that a front has forwarded: what it is carried out with. */
-  readonly management?: Management;
 }
 
 export const idempotencyHeader = "idempotency-key";
@@ -86,20 +84,27 @@ export interface CallContext {
 class CallNotes {
   /** The id of the root key, once it is known. */
   actor: string | undefined;
+  /** Whether the call was carried out elsewhere: it has its line there. */
+  isForwarded = false;
   about: LogFields = {};
   readonly add = (about: LogFields): void => {
     this.about = about;
   };
 }
 
-/** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
-export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
+/**
+ * Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. `management`: what a management method is
+ * carried out with, if it differs from call to call.
+ */
+export type RunCall = (call: Call, management?: Management) => MaybePromise<MessageInitShape<DescMessage>>;
 
 export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps, ManagementQueueDeps {
   /** Where the core is: what management methods are carried out with. */
   readonly management?: Management | undefined;
-  /** Elsewhere: sends a call to the core, of a root key that is valid as far as is known here. */
-  readonly forward?: ((call: Call, rootKey: Secret) => Promise<MessageInitShape<DescMessage>>) | undefined;
+  /** Elsewhere: sends a call to the core, of a root key that is valid as far as is known here. `onAnswered`: the core has. */
+  readonly forward?:
+    | ((call: Call, rootKey: Secret, onAnswered: () => void) => Promise<MessageInitShape<DescMessage>>)
+    | undefined;
   /** Absent: none are logged. */
   readonly verificationLog?: VerificationLog;
   /** Likewise. */
@@ -113,25 +118,35 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   const authorise = createAuthorise(deps);
   const managementQueue = new ManagementQueue(deps);
 
-  function answer(call: Call, notes: CallNotes | undefined): MaybePromise<MessageInitShape<DescMessage>> {
+  function answer(
+    call: Call,
+    notes: CallNotes | undefined,
+    management: Management | undefined,
+  ): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    if (endpoint.isPublic) return handle(call, undefined, undefined);
+    if (endpoint.isPublic) return handle(call, undefined, undefined, management);
     const presented = presentedIn(headerOf(call.headers, "authorization"));
     return andThen(authorise(presented), (caller) => {
-      // Where the call is carried out, it has a log line of its own.
-      if (notes !== undefined && endpoint.handle !== undefined) notes.actor = caller.rootKeyId;
+      if (notes !== undefined) notes.actor = caller.rootKeyId;
       requirePermission(caller, endpoint.permission);
       // Only now: an unauthorised caller learns nothing of its message, and its message goes nowhere.
-      if (endpoint.handle === undefined && forward !== undefined) return forward(call, presented);
-      return handle(call, caller, notes);
+      if (endpoint.handle !== undefined || forward === undefined) return handle(call, caller, notes, management);
+      return forward(call, presented, () => {
+        if (notes !== undefined) notes.isForwarded = true;
+      });
     });
   }
 
-  function handle(call: Call, caller: Caller | undefined, notes: CallNotes | undefined) {
+  function handle(
+    call: Call,
+    caller: Caller | undefined,
+    notes: CallNotes | undefined,
+    stored: Management | undefined,
+  ): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    const stored = endpoint.isManagement ? (call.management ?? deps.management) : undefined;
-    const management = stored && caller ? managementWithin(stored, caller) : noManagement;
     if (endpoint.handle === undefined) throw new Error(`nothing answers ${endpoint.name}`);
+    const isManaging = endpoint.isManagement && stored !== undefined && caller !== undefined;
+    const management = isManaging ? managementWithin(stored, caller) : noManagement;
     return endpoint.handle(call.read(), { call, caller, management, note: notes?.add ?? noteNothing });
   }
 
@@ -161,12 +176,14 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 
   function failed(call: Call, startedMs: number, thrown: unknown, notes: CallNotes | undefined): ApiError {
     const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : repeatableIf(call, toApiError(thrown));
-    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fieldsOf(call, error));
-    else if (error.code === "SERVICE_UNAVAILABLE") {
+    const isForwarded = notes?.isForwarded ?? false;
+    const isInternal = error.code === "INTERNAL_SERVER_ERROR" && !isForwarded;
+    if (isInternal) log.error("a call failed", error.cause, fieldsOf(call, error));
+    else if (error.code === "SERVICE_UNAVAILABLE" && !isForwarded) {
       warnUndecided(() => ({ ...fieldsOf(call, error), ...reasonsOf(error) }));
     }
-    // Each call of a valid root key has a line of its own.
-    if (error.code !== "INTERNAL_SERVER_ERROR" && notes?.actor === undefined) {
+    // Each call of a valid root key has a line of its own, where it was carried out.
+    if (!isInternal && (isForwarded || notes?.actor === undefined)) {
       const { requestId, protocol, endpoint } = call;
       deps.errorLog?.add(error.code, requestId, { method: endpoint.name, protocol });
     }
@@ -186,6 +203,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
     // Of a valid root key only: strangers must not be able to fill the log.
+    if (notes?.isForwarded) return;
     if (notes?.actor !== undefined) {
       const told = { requestId, method, protocol, code, actor: notes.actor, ...notes.about };
       log.info("call", { ...told, seconds: roundToMicroseconds(seconds) });
@@ -200,13 +218,13 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     if (outcome !== undefined) deps.verificationLog?.add(call, outcome);
   }
 
-  return function runCall(call) {
+  return function runCall(call, management = deps.management) {
     const startedMs = clock.monotonicMs();
-    if (call.endpoint.isManagement) return runInTurn(call, startedMs);
+    if (call.endpoint.isManagement) return runInTurn(call, startedMs, management);
     managementQueue.verificationBegins();
     let answered: ReturnType<typeof answer>;
     try {
-      answered = answer(call, undefined);
+      answered = answer(call, undefined, undefined);
     } catch (thrown) {
       throw failed(call, startedMs, thrown, undefined);
     }
@@ -216,9 +234,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   };
 
   /** Apart from `runCall`, where the closure would cost every verification. */
-  function runInTurn(call: Call, startedMs: number) {
+  function runInTurn(call: Call, startedMs: number, management: Management | undefined) {
     const notes = new CallNotes();
-    const answering = managementQueue.run(() => answer(call, notes));
+    const answering = managementQueue.run(() => answer(call, notes, management));
     return accountLater(call, startedMs, answering, notes);
   }
 
@@ -251,8 +269,7 @@ function repeatableIf({ endpoint, headers }: Call, error: ApiError): ApiError {
 
 function noteNothing(): void {}
 
-const refuse = () => Promise.reject(new RootKeyRefused());
-/** Of methods that manage nothing. */
+const refuse = () => Promise.reject(new Error("this method manages nothing"));
 const noManagement: Management = { change: refuse, read: refuse };
 
 /** Further digits mean nothing. */

@@ -81,7 +81,9 @@ export class JsonCall implements Call {
   }
 
   encoded(): EncodedMessage {
-    return encodedIn(this.bytes, this.start, this.end);
+    const { bytes, start, end } = this;
+    this.bytes = nothing;
+    return encodedIn(bytes, start, end);
   }
 }
 

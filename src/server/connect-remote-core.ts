@@ -27,7 +27,8 @@ export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCor
     const { internalSecrets, internalCa: ca, internalTls } = live.current;
     return { secret: internalSecrets[0], ca, ...internalTls };
   };
-  const core = new RemoteCore({ ...deps, addresses: settings.coordinators, credentials });
+  const onShed = () => metrics.shed("call");
+  const core = new RemoteCore({ ...deps, addresses: settings.coordinators, credentials, onShed });
   teardown.add("links to coordinators", () => core.close());
   for (const { address, link } of core.coordinators.links) {
     const help = "Whether the coordinator of this address can be reached: 1 or 0.";

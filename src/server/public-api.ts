@@ -30,12 +30,12 @@ import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { type RoutedMethod, routedMethodsOf } from "../rpc/json-call.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
+import { prepareLater } from "../rpc/prepare-later.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
-import { prepareRules } from "../rpc/validate.ts";
 import { VerificationLog } from "../rpc/verification-log.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { CheckRootKey, ReadHolders } from "../store/root-access.ts";
@@ -72,7 +72,6 @@ export interface PublicApiDeps extends Ambient {
   readonly refreshReadiness?: () => MaybePromise<void>;
 }
 
-const prepareEveryMs = 500;
 /** Each takes about ten kilobytes. */
 const watchesMax = { total: 1000, perConnection: 20 };
 /** Reflection, and watches in other protocols. Each takes about sixty kilobytes. */
@@ -193,7 +192,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     listener,
     setReady(ready) {
       readiness.set(ready);
-      if (ready) prepareLater(endpoints.filter(({ handle }) => handle !== undefined));
+      if (ready) prepareLater(endpoints);
     },
     reload(next) {
       deps.log.setLevel(next.logLevel);
@@ -223,17 +222,4 @@ export function tlsOptionsOf({ tls }: Pick<ServingSettings, "tls">): TlsOptions 
 /** Offers a stream to the first, then to the second if the first does not take it. */
 function either(first: TakeStream, second: TakeStream): TakeStream {
   return (...stream) => first(...stream) || second(...stream);
-}
-
-/**
- * Compiling all rules takes a fifth of a second, and only some requests need them. So it is done after the first
- * requests were served, in steps: a request that comes meanwhile waits for one step at most.
- */
-function prepareLater([first, ...rest]: readonly Endpoint[]): void {
-  if (first === undefined) return;
-  const prepare = () => {
-    prepareRules(first.method.input);
-    prepareLater(rest);
-  };
-  setTimeout(prepare, prepareEveryMs).unref();
 }

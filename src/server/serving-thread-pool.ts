@@ -89,6 +89,11 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
     this.#notifyAll("invalidateAll");
   }
 
+  /** Resolves when all threads have forgotten everything. */
+  async forgetAll(): Promise<void> {
+    await this.#askAll("invalidateAll");
+  }
+
   newsIsCurrent(atMs: number): void {
     this.#notifyAll("newsIsCurrent", atMs);
   }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ServedCore } from "../core/serve/answer-call.ts";
 import { FrontStreams } from "../core/serve/front-streams.ts";
 import type { ServeFrontDeps } from "../core/serve/serve-front.ts";
+import { changesMax } from "../core/wire-management.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
 import type { ErrorCode } from "../rpc/api-error.ts";
 import { createCoreService } from "../rpc/core-service.ts";
@@ -30,6 +31,7 @@ import { servingSettingsOf } from "./serving.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
+const notFoundHint = "this is a coordinator, with GET /livez and /readyz; methods are called on an edge";
 /** How long a stop waits for edges to end their streams: permits in an unsent answer would be lost. */
 const streamsEndMs = 5000;
 
@@ -60,8 +62,13 @@ export async function startCoordinator(options: StartOptions): Promise<StartedSe
     readHolders,
     async carryOut(call) {
       const changed: Change[] = [];
-      const noted = { broadcast: async (change: Change) => void changed.push(change) };
-      return { answer: await carryOut(call, announceChanges(manages.management, [noted, changes])), changed };
+      const recorder = {
+        async broadcast(change: Change) {
+          if (changed.length <= changesMax) changed.push(change);
+        },
+      };
+      const answer = await carryOut(call, announceChanges(manages.management, [recorder, changes]));
+      return answer && { answer, changed };
     },
     changes: relay,
     feedPosition: () => relay.position,
@@ -151,7 +158,7 @@ function createProbesPort(options: StartOptions, readiness: Readiness): OnePort 
     errorLog.add(code, requestId);
   };
   return new OnePort({
-    listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, onRefused }),
+    listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, notFoundHint, onRefused }),
     malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
     guard: new Guard(options),
     tls: tlsOptionsOf(servingSettingsOf(settings)),

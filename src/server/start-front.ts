@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { sameValue } from "../config/same-value.ts";
+import type { ForwardedAnswer } from "../domain/forwarded-call.ts";
 import { counterOfOwner } from "../domain/subject.ts";
 import type { CarryOut } from "../rpc/forwarded-calls.ts";
 import { announceAll, announceChanges } from "../store/announce-changes.ts";
@@ -37,8 +38,13 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
   const onOldAnswer = (change: Change) => memory.invalidate(change);
   /** What a coordinator has changed for a caller of this edge is in force here when it is answered. */
   const onChanged = async (changed: readonly Change[] | "everything") => {
-    if (changed === "everything") for (const cache of caches) cache.invalidateAll();
-    else await announceAll(changed, here);
+    if (changed === "everything") {
+      for (const cache of caches) cache.invalidateAll();
+      await threads?.forgetAll();
+      return;
+    }
+    await announceAll(changed, here);
+    for (const change of changed) onChange(change);
   };
   const opened = await (settings.role === "edge"
     ? connectRemoteCore({ ...options, onOldAnswer, onChanged })
@@ -147,5 +153,6 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
 function carryOutFor(manages: OpenedCore["manages"], deps: Parameters<typeof createCarryOut>[0]): CarryOut {
   if ("carryOut" in manages) return manages.carryOut;
   const carryOut = createCarryOut(deps);
-  return (call) => carryOut(call, manages.management);
+  // Threads of one process know the same methods.
+  return async (call) => (await carryOut(call, manages.management)) as ForwardedAnswer;
 }

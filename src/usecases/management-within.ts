@@ -9,8 +9,8 @@ export type { Management };
 const triesMax = 10;
 
 /**
- * What the holder of a root key can do that allows this. Its calls reject with `Forbidden` if it may not do something: then
- * nothing was changed. What belongs to APIs that the root key is not for is missing.
+ * A `Management` that is restricted to what this root key allows. It rejects with `Forbidden` what the root key may not do:
+ * then nothing was changed. What belongs to APIs that the root key is not for is missing.
  */
 export function managementWithin(management: Management, verdict: RootKeyVerdict): Management {
   const { rootKeyId: actor, apiIds } = verdict;

@@ -11,7 +11,7 @@ import { managementWithin } from "./management-within.ts";
 
 export interface ReadHoldersDeps extends AuthoriseDeps, Pick<Ambient, "clock"> {
   readonly management: Management;
-  /** Who may have a verification explained. */
+  /** The permission that `explainKey` needs. */
   readonly permission: string;
 }
 

@@ -51,7 +51,7 @@ export class RootKeys {
     await this.#deps.store.retireGenerated(this.#deps.clock.nowMs(), this.#configured);
   }
 
-  /** As `RootAccess` has it. Garbage costs the store nothing. */
+  /** As `CheckRootKey` has it. Garbage costs the store nothing. */
   check(presented: Secret): MaybePromise<RootKeyVerdict | undefined> {
     const text = presented.reveal();
     const digest = sha256(text);

@@ -29,7 +29,7 @@ export const clock = new TestClock(systemClock.nowMs());
 /** A management call that lists APIs, with these differences. */
 export function managementCall(given: Partial<Extract<Question, { case: "management" }>["value"]> = {}): Question {
   const fields = { method: "ApisService/ListApis", body: Buffer.from("{}"), rootKey: testRootKey };
-  const call = { encoding: ManagementCall_Encoding.JSON, requestId: "req_1", protocol: "json", timeLeftMs: 5000 };
+  const call = { encoding: ManagementCall_Encoding.JSON, requestId: "req_1", protocol: "json" };
   return { case: "management", value: { ...fields, ...call, ...given } };
 }
 

@@ -54,8 +54,9 @@ export function buildLocalCore(store: Store, ambient: Ambient, windowsMax = 10_0
       }),
       async carryOut(call) {
         const changed: Change[] = [];
-        const noted = { broadcast: async (change: Change) => void changed.push(change) };
-        return { answer: await carryOut(call, announceChanges(store.management, [noted])), changed };
+        const recorder = { broadcast: async (change: Change) => void changed.push(change) };
+        const answer = await carryOut(call, announceChanges(store.management, [recorder]));
+        return answer && { answer, changed };
       },
       windows: new MemoryHub({ nowMs: () => clock.monotonicMs(), windowsMax, freeStandingMax: windowsMax, epoch }),
       feedPosition: () => feedPosition,

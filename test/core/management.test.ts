@@ -33,9 +33,15 @@ async function startEdge() {
     });
     return { status: response.status, ...((await response.json()) as JsonObject) };
   };
-  await post("keys.listKeys", { apiId: "none" });
+  /** As `post`, but on a busy machine once more. Then only what was sent for the last time counts. */
+  const postSurely = async (...args: Parameters<typeof post>): ReturnType<typeof post> => {
+    sent.length = 0;
+    const answer = await post(...args);
+    return answer.status === 503 ? postSurely(...args) : answer;
+  };
+  await postSurely("keys.listKeys", { apiId: "none" });
   sent.length = 0;
-  return { ...coordinator, post, sent, changes };
+  return { ...coordinator, post: postSurely, sent, changes };
 }
 
 describe("an edge", () => {
@@ -124,9 +130,18 @@ describe("an edge", () => {
     const { post } = await startEdge();
     const conflict = await post("keys.updateKey", { keyId: "key_none", name: "n", ifVersion: 7 });
     expect(conflict).toMatchObject({ status: 404, error: { code: "NOT_FOUND", message: "there is no such key" } });
-    const invalid = await post("keys.createKey", { apiId: "", colour: "red" });
-    expect(invalid).toMatchObject({ status: 400, error: { code: "BAD_REQUEST" } });
-    expect(JSON.stringify(invalid)).toContain("apiId");
+    const invalid = await post("keys.createKey", { apiId: "api", remaining: -1 });
+    const message = "must be greater than or equal to 0";
+    expect(invalid).toEqual({
+      status: 400,
+      error: {
+        code: "BAD_REQUEST",
+        message: `remaining: ${message}`,
+        docs: "/docs#BAD_REQUEST",
+        requestId: expect.any(String),
+        violations: [{ path: "remaining", message }],
+      },
+    });
   });
 
   it("sends no more bodies than have room, and says that nothing was done", async () => {
@@ -142,6 +157,7 @@ describe("an edge", () => {
       requestId: "req_1",
       protocol: "json",
       address: undefined,
+      timeLeftMs: undefined,
     } as const;
     const answers = await Promise.allSettled(Array.from({ length: 70 }, () => core.management.carryOut(call, true)));
     const refused = answers.filter((answer) => answer.status === "rejected").map(({ reason }) => reason as Unavailable);

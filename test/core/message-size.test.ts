@@ -24,6 +24,7 @@ const listKeys = {
   requestId: "req_1",
   protocol: "json",
   address: undefined,
+  timeLeftMs: undefined,
 };
 
 describe("messages of a link stay small enough", () => {

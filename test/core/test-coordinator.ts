@@ -4,7 +4,7 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { LinkCredentials } from "../../src/core/remote/link-credentials.ts";
-import { RemoteCore } from "../../src/core/remote/remote-core.ts";
+import { RemoteCore, type RemoteCoreOptions } from "../../src/core/remote/remote-core.ts";
 import { FrontStreams } from "../../src/core/serve/front-streams.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
@@ -13,7 +13,6 @@ import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import { createCoreService } from "../../src/rpc/core-service.ts";
 import { startInternalListener } from "../../src/server/internal-listener.ts";
 import type { TlsOptions } from "../../src/server/port/tls-handshakes.ts";
-import type { Change } from "../../src/store/changes.ts";
 import type { SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
@@ -106,9 +105,13 @@ export async function startTestCoordinator(
 /** An edge's way to its coordinators. */
 export interface TestEdge {
   readonly core: RemoteCore;
-  /** What each management call has changed. */
-  readonly changes: readonly (readonly Change[] | "everything")[];
   readonly permits: PermitChannel;
+}
+
+interface EdgeOptions extends Partial<Pick<RemoteCoreOptions, "onChanged">> {
+  readonly secret?: string;
+  readonly onRecall?: OnRecall;
+  readonly clock?: Clock;
 }
 
 /** An edge of these coordinators, closed with the test. */
@@ -117,22 +120,22 @@ export function edgeAt(
   {
     secret,
     onRecall = () => {},
+    onChanged = async () => {},
     clock = systemClock,
     ...shown
-  }: { secret?: string; onRecall?: OnRecall; clock?: Clock } & Omit<LinkCredentials, "secret"> = {},
+  }: EdgeOptions & Omit<LinkCredentials, "secret"> = {},
 ): TestEdge {
-  const changes: (readonly Change[] | "everything")[] = [];
   const core = new RemoteCore({
     addresses,
     credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret), ...shown }),
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
-    onChanged: async (changed) => void changes.push(changed),
+    onChanged,
     clock,
     log,
   });
   onTestFinished(() => core.close());
-  return { core, changes, permits: core.joinPermits(onRecall) };
+  return { core, permits: core.joinPermits(onRecall) };
 }
 
 /** An edge's strict limits. */

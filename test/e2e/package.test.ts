@@ -39,6 +39,16 @@ describe("the package", () => {
     }
   });
 
+  it("is made by a command that no other script refuses, and says nothing of what developers use", () => {
+    const { scripts } = JSON.parse(readText("package.json")) as { scripts: Record<string, string> };
+    const hooked = Object.keys(scripts).filter((name) => `pre${name}` in scripts || `post${name}` in scripts);
+    expect(hooked).toEqual([]);
+    const { scripts: own, devDependencies } = JSON.parse(
+      readFileSync(join(project, "node_modules/latchkey/package.json"), "utf8"),
+    );
+    expect([own, devDependencies]).toEqual([undefined, undefined]);
+  });
+
   it("says which Node it needs, and a clone, which brings it along, takes older ones", () => {
     const enginesOf = (path: string) => (JSON.parse(readFileSync(path, "utf8")) as { engines: object }).engines;
     expect(enginesOf(join(project, "node_modules/latchkey/package.json"))).toEqual({ node: ">=24" });

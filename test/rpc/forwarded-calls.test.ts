@@ -9,6 +9,7 @@ import { composePublicApi } from "../support/compose-public-api.ts";
 import { coreElsewhere } from "../support/core-elsewhere.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
+import { frame } from "./protocols.ts";
 
 /** A front whose core is elsewhere, and what it has forwarded. */
 async function start({ atCore = checkTestRootKey, carryOut }: { atCore?: CheckRootKey; carryOut?: CarryOut } = {}) {
@@ -36,7 +37,7 @@ async function start({ atCore = checkTestRootKey, carryOut }: { atCore?: CheckRo
     return { status: response.status, headers: response.headers, ...((await response.json()) as JsonObject) };
   };
   const lines = () => api.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { ...api, post, forwarded, lines };
+  return { ...api, port, post, forwarded, lines };
 }
 
 describe("a front without a core", () => {
@@ -54,6 +55,7 @@ describe("a front without a core", () => {
         requestId: created.headers.get("x-request-id"),
         protocol: "json",
         address: "127.0.0.1",
+        timeLeftMs: undefined,
       },
     ]);
   });
@@ -87,6 +89,30 @@ describe("a front without a core", () => {
       { msg: "call", actor: "root_test", code: "NOT_FOUND", method: "KeysService/GetKey" },
       { msg: "an error was answered", code: "NOT_FOUND", method: "KeysService/GetKey" },
     ]);
+  });
+
+  it("logs a call itself that does not reach the core", async () => {
+    const lost = await start({ carryOut: () => Promise.reject(new Unavailable("lost")) });
+    await lost.post("/v1/apis.listApis", "{}");
+    expect(lost.lines()).toMatchObject([
+      { msg: "a call could not be decided" },
+      { msg: "call", actor: "root_test", code: "SERVICE_UNAVAILABLE" },
+    ]);
+  });
+
+  it.each([
+    ["application/json", "connect-timeout-ms", "1500", 1500],
+    ["application/grpc-web+json", "grpc-timeout", "2S", 2000],
+    ["application/grpc-web+json", "grpc-timeout", "300m", 300],
+    ["application/grpc-web+json", "grpc-timeout", "5000u", 5],
+  ])("tells the core how long its caller waits: %s, %s %s", async (type, name, value, timeLeftMs) => {
+    const { port, forwarded } = await start();
+    await fetch(`http://127.0.0.1:${port}/latchkey.v1.ApisService/ListApis`, {
+      method: "POST",
+      headers: { "content-type": type, authorization: `Bearer ${testRootKey}`, [name]: value },
+      body: type === "application/json" ? "{}" : frame(Buffer.from("{}")),
+    });
+    expect(forwarded[0]?.timeLeftMs).toBe(timeLeftMs);
   });
 
   it("answers 503 if the core cannot be reached", async () => {

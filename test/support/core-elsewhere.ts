@@ -21,10 +21,11 @@ export function coreElsewhere(
   return {
     manages: {
       async carryOut(call) {
-        const asked = { id: 1, question: toWireManagement(call, 5000) };
+        const asked = { id: 1, question: toWireManagement(call) };
         const { question } = fromBinary(CallSchema, toBinary(CallSchema, create(CallSchema, asked))) as Call;
         if (question.case !== "management") throw new Error("it was sent as something else");
         const answer = await carryOut(fromWireManagement(question.value), deps.management);
+        if (answer === undefined) throw new Error("there is no such method");
         const told = create(AnswerSchema, { id: 1, answer: toWireCarriedOut({ answer, changed: [] }) });
         const received = fromBinary(AnswerSchema, toBinary(AnswerSchema, told)) as Answer;
         return fromWireCarriedOut(answerOf(received.answer, "management")).answer;

@@ -57,8 +57,7 @@ export class Coordinators {
 
   /**
    * For a call that only reads: it is made again at the next coordinator when one is in doubt, has gone, has failed or does
-   * not know such a call. The
-   * last answer counts, whatever it is.
+   * not know such a call. The last answer counts, whatever it is.
    */
   async read(key: string, question: Question): Promise<ReceivedAnswer> {
     const asked = new Set<CoordinatorLink>();
@@ -68,7 +67,7 @@ export class Coordinators {
       const inDoubt = Promise.withResolvers<undefined>();
       const called = link.call(question, { onOverdue: () => inDoubt.resolve(undefined) });
       const answer = await Promise.race([called, inDoubt.promise]).catch(() => undefined);
-      const isAnswered = answer !== undefined && answer.case !== "failure" && answer.case !== "unknown";
+      const isAnswered = answer !== undefined && !isOutage(answer);
       // Of the last one, also a late answer or a failure.
       if (isAnswered || next() === undefined) return called;
     }
@@ -89,6 +88,13 @@ export class Coordinators {
     }
     return best;
   }
+}
+
+/** Whether another coordinator may have an answer. */
+function isOutage(answer: ReceivedAnswer): boolean {
+  if (answer.case === "failure" || answer.case === "unknown") return true;
+  const result = answer.case === "management" ? answer.value.result : undefined;
+  return result?.case === "error" && result.value.code === "SERVICE_UNAVAILABLE";
 }
 
 export interface NamedLink {

@@ -25,6 +25,7 @@ export interface RemoteCoreOptions extends Pick<Ambient, "clock" | "log"> {
   readonly onOldAnswer: (change: Change) => void;
   /** Called with what a management call has changed. It is answered when this resolves. */
   readonly onChanged: RemoteManagementDeps["onChanged"];
+  readonly onShed?: RemoteManagementDeps["onShed"];
 }
 
 /** A coordinator answers with its next reading of the feed, which takes half a second or fails within one. */
@@ -48,7 +49,7 @@ export class RemoteCore implements Core {
   #onRecall: OnRecall = () => {};
 
   constructor(options: RemoteCoreOptions) {
-    const { addresses, waitingRoom, onOldAnswer, onChanged, clock } = options;
+    const { addresses, waitingRoom, onOldAnswer, clock } = options;
     const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
     this.usable = usable;
     const onRecall: OnRecall = (subject) => this.#onRecall(subject);
@@ -74,7 +75,7 @@ export class RemoteCore implements Core {
       },
     };
     const newDeadline = (timeoutMs: number) => new Deadline(clock, timeoutMs);
-    this.management = new RemoteManagement({ coordinators, newDeadline, onChanged });
+    this.management = new RemoteManagement({ ...options, coordinators, newDeadline });
   }
 
   get pathMs(): number {

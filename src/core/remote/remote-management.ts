@@ -15,9 +15,11 @@ export interface RemoteManagementDeps {
   readonly newDeadline: (timeoutMs: number) => Deadline;
   /** Called with what a call has changed. It is answered when this resolves. */
   readonly onChanged: (changed: CarriedOut["changed"]) => Promise<void>;
+  /** Called for each call that there is no room for. */
+  readonly onShed?: (() => void) | undefined;
 }
 
-/** How long a question is waited for, and how long a call may wait until it is begun. A caller would rather wait than not know. */
+/** How long an answer to a question is waited for, and a call that was not sent yet. */
 const beginsWithinMs = 5000;
 /** A call that was begun: an API with a million keys is deleted in it. One whose coordinator is lost ends with the link. */
 const endsWithinMs = 60_000;
@@ -52,6 +54,7 @@ export class RemoteManagement {
   readonly carryOut = async (call: ForwardedCall, isRead: boolean): Promise<ForwardedAnswer> => {
     const { length } = call.message.bytes;
     if (this.#bytes + length > bytesMax) {
+      this.#deps.onShed?.();
       throw new Unavailable("too many management calls are under way", { nothingDone: true });
     }
     this.#bytes += length;
@@ -67,7 +70,7 @@ export class RemoteManagement {
   async #send(call: ForwardedCall, isRead: boolean): Promise<CarriedOut> {
     const { coordinators, newDeadline } = this.#deps;
     const begins = newDeadline(beginsWithinMs);
-    const question = toWireManagement(call, beginsWithinMs);
+    const question = toWireManagement(call);
     // Any coordinator can carry it out: calls are spread over them.
     const asked = isRead
       ? coordinators.read(call.requestId, question)

@@ -29,8 +29,8 @@ export interface ServedCore {
   /** What a text allows as a root key, as the store knows it now. */
   readonly checkRootKey: CheckRootKey;
   readonly readHolders: ReadHolders;
-  /** Carries out a management call. Never rejects. */
-  readonly carryOut: (call: ForwardedCall) => Promise<CarriedOut>;
+  /** Carries out a management call. Never rejects. Resolves to undefined if there is no such method. */
+  readonly carryOut: (call: ForwardedCall) => Promise<CarriedOut | undefined>;
   readonly keys: KeyLookup & OwnerLookup;
   readonly usage: ChargeLedger;
   readonly windows: WindowHub;
@@ -98,8 +98,11 @@ export async function answerCall(
       return { case: "rootKey", value: toWireVerdict(await core.checkRootKey(presented(question.value.rootKey))) };
     case "management": {
       const call = fromWireManagement(question.value);
-      const isOver = nowMs > expiresAtMs - lateMs + Math.min(lateMs, question.value.timeLeftMs);
-      return isOver ? notExecuted : toWireCarriedOut(await core.carryOut(call));
+      const { timeLeftMs = lateMs } = call;
+      const isOver = isLate || nowMs > expiresAtMs - lateMs + timeLeftMs;
+      const done = isOver ? undefined : await core.carryOut(call);
+      if (done === undefined && !isOver) throw new InvalidMessage("a method that is not known");
+      return done === undefined ? notExecuted : toWireCarriedOut(done);
     }
     case "holders": {
       const name = fromWireHoldersRead(question.value);

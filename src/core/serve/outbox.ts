@@ -4,6 +4,7 @@ import type {
   KeySchema,
   LinkResponseSchema,
   ManagementAnswerSchema,
+  OwnerSchema,
 } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Answered } from "../wire.ts";
 
@@ -18,6 +19,8 @@ const askedMax = 200_000;
 const messageBytesMax = 1024 * 1024;
 /** A longer answer is sent in pieces of this size, one with each message: charges and heartbeats do not wait for all of it. */
 const pieceBytes = 64 * 1024;
+/** Of such answers, in all. An edge that does not take them is cut off. */
+const longBytesMax = 64 * 1024 * 1024;
 
 /** What waits to be sent to one edge, and whether the stream is to end. */
 export class Outbox {
@@ -30,6 +33,7 @@ export class Outbox {
   #answers: Answer[] = [];
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
+  #longBytes = 0;
   #wake: (() => void) | undefined;
 
   /** The edge has ended its stream, and has all its answers. */
@@ -46,9 +50,12 @@ export class Outbox {
     this.#asked--;
     const message =
       answer.case === "management" && answer.value?.result?.case === "message" && answer.value.result.value;
-    if (message && message.length > pieceBytes) this.#long.push({ id, answer: answer.value ?? {}, message });
-    else this.#answers.push({ id, answer });
-    if (this.#answers.length > unsentMax) this.close(new Error("the edge does not take its answers"));
+    if (message && message.length > pieceBytes) {
+      this.#long.push({ id, answer: answer.value ?? {}, message });
+      this.#longBytes += message.length;
+    } else this.#answers.push({ id, answer });
+    if (this.#answers.length > unsentMax || this.#longBytes > longBytesMax)
+      this.close(new Error("the edge does not take its answers"));
     this.wake();
   }
 
@@ -91,6 +98,7 @@ export class Outbox {
     if (long === undefined) return [];
     const { id, answer, message } = long;
     const piece = message.subarray(0, pieceBytes);
+    this.#longBytes -= piece.length;
     if (piece.length === message.length) {
       return [{ id, answer: { case: "management", value: { ...answer, result: { case: "message", value: piece } } } }];
     }
@@ -115,6 +123,10 @@ function textLength({ apiId, ownerId, name, metaJson }: MessageInitShape<typeof 
   return (apiId?.length ?? 0) + (ownerId?.length ?? 0) + (name?.length ?? 0) + (metaJson?.length ?? 0);
 }
 
+function ownerLength(owner: MessageInitShape<typeof OwnerSchema> | undefined): number {
+  return 300 * (1 + (owner?.apiIds?.length ?? 0) + (owner?.limits?.length ?? 0));
+}
+
 /** About. Only keys with metadata, merged windows and news can be large. */
 function bytesOf({ answer }: Answer): number {
   switch (answer?.case) {
@@ -123,11 +135,13 @@ function bytesOf({ answer }: Answer): number {
     case "windows":
       return 50 * (answer.value?.news?.length ?? 0);
     case "owner":
-      return 300 * (1 + (answer.value?.owner?.apiIds?.length ?? 0) + (answer.value?.owner?.limits?.length ?? 0));
+      return ownerLength(answer.value?.owner);
     case "feed":
       return 200 * (answer.value?.keys?.length ?? 0) + 300 * (answer.value?.owners?.length ?? 0);
     case "management":
-      return pieceBytes;
+      return pieceBytes + 150 * (answer.value?.changes?.length ?? 0);
+    case "holders":
+      return 1000 + (answer.value?.key ? 3 * textLength(answer.value.key) : 0) + ownerLength(answer.value?.owner);
     default:
       return 200;
   }

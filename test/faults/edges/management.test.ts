@@ -205,3 +205,21 @@ describe.each([
     expect(outages).toBeGreaterThan(0);
   });
 });
+
+describe("a change through an edge", () => {
+  /** What a key is that was remembered, right after it was disabled. */
+  async function codeAfterDisabling(options?: { isDeaf: boolean }): Promise<string | undefined> {
+    const { address } = await startTestCoordinator();
+    const { baseUrl } = await startEdgeFront([address], options);
+    const { keys } = latchkeyOf("sdk", baseUrl, testRootKey);
+    const { keyId, key } = await keys.createKey({ apiId: "api" });
+    expect((await keys.verifyKey({ key })).code).toBe("VALID");
+    await keys.updateKey({ keyId, enabled: false });
+    return (await keys.verifyKey({ key })).code;
+  }
+
+  it("is in force there when it is answered, and would not be if the edge ignored what the answer says", async () => {
+    expect(await codeAfterDisabling()).toBe("DISABLED");
+    expect(await codeAfterDisabling({ isDeaf: true })).toBe("VALID");
+  });
+});

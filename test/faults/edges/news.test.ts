@@ -93,6 +93,17 @@ describe.runIf(hasPostgres)("what edges hear of changes", () => {
     await expectInForce(fronts(), withinMs);
   });
 
+  it("includes a lower strict limit at once on the front that was asked: what it holds is not spent", async () => {
+    const client = clientOfFront(cluster.edge(usual));
+    for (let times = 0; times < 10; times++) {
+      const ratelimit = { limit: 1000, duration: 600_000, async: false };
+      const { keyId, key } = await createSurely(client, { apiId: "api", ratelimit });
+      for (let uses = 0; uses < 3; uses++) await settles(() => codeOf(client, key), "VALID", settledMs);
+      await surely(() => client.updateKey({ keyId, ratelimit: { limit: 1 } }));
+      expect(await surely(() => codeOf(client, key))).toBe("RATE_LIMITED");
+    }
+  });
+
   // Each edge has an order of its own: of these two, one is the coordinator that its news comes from.
   it.each([0, 1])(`includes a deletion${inTime} if coordinator %i is killed right after it`, async (index) => {
     await expectInForce(fronts(), withinMs, [deletion], () => cluster.coordinator(index).kill("SIGKILL"));

@@ -1387,11 +1387,11 @@ export declare type ManagementCall = Message<"latchkey.core.v2.ManagementCall"> 
   address?: string | undefined;
 
   /**
-   * How long the edge still waits for the call to begin, in milliseconds.
+   * How long the caller still waits, in milliseconds. Absent: it does not say. A call whose time is over is not begun.
    *
-   * @generated from field: double time_left_ms = 9;
+   * @generated from field: optional double time_left_ms = 9;
    */
-  timeLeftMs: number;
+  timeLeftMs?: number | undefined;
 };
 
 /**
