@@ -113,8 +113,7 @@ export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">,
 
 /** The steps of every call: authorise, read, answer, log, count. A management call first waits for its turn. */
 export function createRunCall(deps: RunCallDeps): RunCall {
-  const { clock, log, metrics, verificationLog = { logged: "none" } } = deps;
-  const { forward } = deps;
+  const { clock, log, metrics, forward, verificationLog = { logged: "none" } } = deps;
   const authorise = createAuthorise(deps);
   const managementQueue = new ManagementQueue(deps);
 
@@ -202,8 +201,8 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
-    // Of a valid root key only: strangers must not be able to fill the log.
     if (notes?.isForwarded) return;
+    // Of a valid root key only: strangers must not be able to fill the log.
     if (notes?.actor !== undefined) {
       const told = { requestId, method, protocol, code, actor: notes.actor, ...notes.about };
       log.info("call", { ...told, seconds: roundToMicroseconds(seconds) });
