@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { routes } from "../../../gen/latchkey/v1/services.ts";
 import { RequestReader } from "../../../src/rpc/hot/request-reader.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { isDeep, sized } from "../../support/deep.ts";
@@ -63,7 +64,7 @@ describe("the fast path answers as the reference does", () => {
       const random = new SeededRandom(seed + protocol.length);
       await expectSame(
         twins,
-        Array.from({ length: fuzzed }, () => mutate(random.pick(corpus), corpus, random)),
+        Array.from({ length: fuzzed }, () => mutate(random.pick(corpus), corpus, random)).filter(isDecidable),
       );
     },
   );
@@ -79,6 +80,16 @@ describe("the fast path over TLS answers as the reference does in cleartext", ()
     },
   );
 });
+
+/**
+ * Of a path that is not there, Node reads as much of a chunked body as has arrived when it answers 404: whether it finds the
+ * body to be wrong, and answers 400, is a matter of chance.
+ */
+function isDecidable({ over, chunks }: RawRequest): boolean {
+  const text = Buffer.concat(chunks).toString("latin1");
+  const [, path] = /^\S+ (\S+) /.exec(text) ?? [];
+  return over !== "bytes" || !/transfer-encoding/i.test(text) || routes.some((route) => route.path === path);
+}
 
 function some(requests: readonly RawRequest[], oneIn: number): readonly RawRequest[] {
   return requests.filter((_, index) => index % oneIn === seed % oneIn);
