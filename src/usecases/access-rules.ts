@@ -122,8 +122,8 @@ export async function commandWithin<Made extends Command>(
 }
 
 /**
- * What is changed instead of something foreign, so that the same statements are made as for what does not exist: neither the
- * answer nor its time tells the two apart. No id is as long as this.
+ * The target of a command on something foreign. The store then makes the same statements as for an id that does not exist, so
+ * neither the answer nor its time shows the difference. Ids are shorter than this.
  */
 const idOfNothing = "-".repeat(256);
 

@@ -9,7 +9,8 @@ export class AnswerPieces {
   add(id: number, answer: ReceivedAnswer): ReceivedAnswer | undefined {
     const pieces = this.#pieces.get(id) ?? [];
     if (answer.case === "piece") {
-      this.#pieces.set(id, [...pieces, answer.value]);
+      pieces.push(answer.value);
+      this.#pieces.set(id, pieces);
       return undefined;
     }
     this.#pieces.delete(id);

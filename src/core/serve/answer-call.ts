@@ -99,10 +99,10 @@ export async function answerCall(
     case "management": {
       const call = fromWireManagement(question.value);
       const { timeLeftMs = lateMs } = call;
-      const isOver = isLate || nowMs > expiresAtMs - lateMs + timeLeftMs;
-      const done = isOver ? undefined : await core.carryOut(call);
-      if (done === undefined && !isOver) throw new InvalidMessage("a method that is not known");
-      return done === undefined ? notExecuted : toWireCarriedOut(done);
+      if (isLate || nowMs > expiresAtMs - lateMs + timeLeftMs) return notExecuted;
+      const done = await core.carryOut(call);
+      if (done === undefined) throw new InvalidMessage("a method that is not known");
+      return toWireCarriedOut(done);
     }
     case "holders": {
       const name = fromWireHoldersRead(question.value);

@@ -1468,7 +1468,7 @@ export declare type ManagementAnswer = Message<"latchkey.core.v2.ManagementAnswe
     case: "message";
   } | {
     /**
-     * What the caller is told instead.
+     * The error that the caller gets instead.
      *
      * @generated from field: latchkey.core.v2.ManagementAnswer.Error error = 2;
      */
