@@ -8,3 +8,8 @@ export const isDeep = process.env.LATCHKEY_TEST_DEEP === "on";
 export function sized<T>(small: T, full: T): T {
   return isDeep ? full : small;
 }
+
+/** How long something may take that is promised within a time, on a machine that runs other tests at the same time. */
+export function withRoom(promisedMs: number): number {
+  return promisedMs * 1.5;
+}
