@@ -17,7 +17,7 @@ import { CoalescingUsageLedger } from "../src/store/coalescing-usage-ledger.ts";
 import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts";
 import type { Store } from "../src/store/store.ts";
 import type { UsageLedger } from "../src/store/usage-ledger.ts";
-import { createCreateKey } from "../src/usecases/create-key.ts";
+import { type CreatedKey, createKey } from "../src/usecases/create-key.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { inTurns, keepBusy, row } from "./rounds.ts";
 
@@ -81,7 +81,6 @@ try {
 }
 
 async function createKeys(store: Store) {
-  const createKey = createCreateKey(ambient);
   const unset = {
     prefix: undefined,
     byteLength: undefined,
@@ -96,9 +95,10 @@ async function createKeys(store: Store) {
     ipAllow: undefined,
   };
   const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
-  const keys: Awaited<ReturnType<typeof createKey>>[] = [];
+  const keys: CreatedKey[] = [];
   while (keys.length < keyCount) {
-    keys.push(...(await Promise.all(Array.from({ length: 50 }, () => createKey(store.management, request)))));
+    const some = Array.from({ length: 50 }, () => createKey(store.management, request, undefined, ambient));
+    keys.push(...(await Promise.all(some)));
   }
   return keys;
 }

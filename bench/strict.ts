@@ -11,7 +11,7 @@ import { createMetrics } from "../src/ambient/metrics.ts";
 import { createSystemRandom } from "../src/ambient/random.ts";
 import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts";
 import type { Store } from "../src/store/store.ts";
-import { createCreateKey } from "../src/usecases/create-key.ts";
+import { createKey } from "../src/usecases/create-key.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { readMetric } from "../test/support/read-metric.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
@@ -189,7 +189,6 @@ async function tell(region: ChildProcess, order: Order): Promise<RegionReport> {
 }
 
 async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<string> {
-  const createKey = createCreateKey({ clock: systemClock, random });
   const unset = {
     prefix: undefined,
     byteLength: undefined,
@@ -205,7 +204,7 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
   const unlimited = { remaining: undefined, refill: undefined };
   const rateLimit = { mode: "strict", limit, durationMs } as const;
   const request = { ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit };
-  return (await createKey(store.management, request)).keyId;
+  return (await createKey(store.management, request, undefined, { clock: systemClock, random })).keyId;
 }
 
 /** The real round trip of a link of that length: timers are late. */

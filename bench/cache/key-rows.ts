@@ -42,10 +42,10 @@ export function storeOf(kind: Kind): KeyLookup {
         expiresAtMs: undefined,
         rateLimit: limit === undefined ? undefined : { mode: "local", limit, durationMs: 60_000 },
         counter: remaining === undefined ? undefined : { remaining },
-        limits: undefined,
+        rateLimits: undefined,
         costMax: undefined,
         permissions: undefined,
-        ipRanges: undefined,
+        ipAllow: undefined,
         secretExpiresAtMs: undefined,
       };
     },

@@ -10,7 +10,7 @@ import { byteLengthDefault, formatKey } from "../../src/domain/key-format.ts";
 import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type CreatedKey, createCreateKey } from "../../src/usecases/create-key.ts";
+import { type CreatedKey, createKey } from "../../src/usecases/create-key.ts";
 import type { KeyFile } from "../loads/wrk-scripts.ts";
 
 const batchSize = 10_000;
@@ -70,7 +70,6 @@ async function createFirst(file: string): Promise<CreatedKey> {
 
 /** A key without counter and limit. */
 export function createPlainKey({ management }: Store): Promise<CreatedKey> {
-  const createKey = createCreateKey({ clock: systemClock, random: createSystemRandom() });
   const unset = {
     byteLength: undefined,
     useDefaults: false,
@@ -87,7 +86,8 @@ export function createPlainKey({ management }: Store): Promise<CreatedKey> {
     permissions: undefined,
     ipAllow: undefined,
   };
-  return createKey(management, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+  const request = { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true };
+  return createKey(management, request, undefined, { clock: systemClock, random: createSystemRandom() });
 }
 
 /** Checks the file and closes it in order, so that the next start is one after an orderly stop. */

@@ -2,6 +2,7 @@
 // connections. Everything else is the real thing. `node query-per-miss-server.ts <database URL> <keys in memory>`; prints
 // its port.
 import pg from "pg";
+import { type KeyRow, keyColumns, toKey } from "../../gen/latchkey/resources/found_rows.ts";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -13,14 +14,12 @@ import { createPublicApi } from "../../src/server/public-api.ts";
 import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
-import { type KeyRow, toKey } from "../../src/store/sql/find-keys.ts";
 
 const [url, keysMax] = process.argv.slice(2) as [string, string];
 /** As many as Latchkey has by default. */
 const connections = 10;
-const text = `SELECT k.id, k.api_id, k.owner_id, k.name, k.meta, k.enabled, k.expires_at_ms, u.remaining,
-    k.ratelimit_async, k.ratelimit_limit, k.ratelimit_duration_ms
-  FROM keys k LEFT JOIN counters u ON u.subject = k.id WHERE k.digest = $1`;
+const text = `SELECT ${keyColumns.join(", ")}, NULL, NULL
+  FROM keys LEFT JOIN counters ON counters.subject = keys.id WHERE keys.digest = $1`;
 
 const metrics = createMetrics();
 const log = createLog("warn", (line) => process.stderr.write(line));

@@ -10,7 +10,7 @@ import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.
 import { type KeysQuery, pageLimitMax } from "../../src/store/queries.ts";
 import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createCreateKey } from "../../src/usecases/create-key.ts";
+import { createKey } from "../../src/usecases/create-key.ts";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
 import { fillPostgres } from "../contestants/fill-postgres.ts";
 import { closeInOrder, filledId, fillStore, openStore } from "../contestants/fill-store.ts";
@@ -148,8 +148,7 @@ async function measureStore(bench: Bench, store: Store, dropIndexes: () => Promi
 }
 
 async function createdPerSecond({ turns }: Bench, { management }: Store): Promise<number> {
-  const random = createSystemRandom();
-  const createKey = createCreateKey({ clock: systemClock, random });
+  const deps = { clock: systemClock, random: createSystemRandom() };
   const unset = {
     byteLength: undefined,
     useDefaults: false,
@@ -164,9 +163,10 @@ async function createdPerSecond({ turns }: Bench, { management }: Store): Promis
   };
   const key = { ...unset, apiId: "bench", prefix: "live", meta: {}, enabled: true };
   const create = (ms: number) =>
-    keepBusy(creators, ms, (n) =>
-      createKey(management, { ...key, name: `name ${n % 1000}`, ownerId: `owner ${n % 1000}` }),
-    );
+    keepBusy(creators, ms, (n) => {
+      const request = { ...key, name: `name ${n % 1000}`, ownerId: `owner ${n % 1000}` };
+      return createKey(management, request, undefined, deps);
+    });
   const { created }: Record<"created", Measured> = await inTurns({ created: create }, turns);
   return created.median;
 }

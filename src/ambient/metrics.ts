@@ -89,12 +89,10 @@ const noneYet: readonly string[] = [];
 export function createMetrics(): MetricsRegistry {
   const registry = new Registry();
   const registers = [registry];
-  const verified = createTally(registry, {
-    name: "latchkey_verifications_total",
-    help: "Verifications by outcome.",
-    label: "code",
-    values: noneYet,
-  });
+  const tally = <Value extends string>(name: string, help: string, label: string, values: readonly Value[]) =>
+    createTally(registry, { name, help, label, values });
+  const count = (name: string, help: string) => new Counter({ name, help, registers });
+  const verified = tally("latchkey_verifications_total", "Verifications by outcome.", "code", noneYet);
   const calls = new TalliedHistogram(registry, {
     name: "latchkey_call_seconds",
     help: "Time from a call's last byte to its answer, by method, protocol and outcome.",
@@ -115,91 +113,86 @@ export function createMetrics(): MetricsRegistry {
     buckets: callBuckets,
     registers,
   });
-  const ledger = createTally(registry, {
-    name: "latchkey_ledger_events_total",
-    help: "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, answered with numbers that cannot be (a mistake in the service), or given up.",
-    label: "event",
-    values: ["retried", "recovered", "split", "locked", "mismatch", "given-up"],
-  });
-  const ledgerClockJumped = createTally(registry, {
-    name: "latchkey_ledger_clock_jumps_total",
-    help: "Jumps of the ledger's clock by more than 5 s against this replica's monotonic one.",
-    label: "direction",
-    values: ["forward", "backward"],
-  });
-  const refillsAhead = new Counter({
-    name: "latchkey_refills_ahead_total",
-    help: "Charges of counters that were refilled too early and will miss their next refill: see the operations guide.",
-    registers,
-  });
-  const keyCache = createTally(registry, {
-    name: "latchkey_key_cache_total",
-    help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up that was not sent yet).",
-    label: "event",
-    values: ["hit", "miss", "shared"],
-  });
-  const windowsFull = new Counter({
-    name: "latchkey_rate_limit_windows_full_total",
-    help: "Verifications answered 503 because no rate-limit window was free for their API. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
-    registers,
-  });
-  const windowsSynced = createTally(registry, {
-    name: "latchkey_rate_limit_windows_synced_total",
-    help: "Rate-limit windows reported to the other replicas: merged, or failed (they are reported again).",
-    label: "event",
-    values: ["merged", "failed"],
-  });
-  const permits = createTally(registry, {
-    name: "latchkey_permits_total",
-    help: "Permits of strict rate limits granted and returned, and replicas asked to return theirs.",
-    label: "event",
-    values: ["granted", "returned", "recalled"],
-  });
-  const deniedUnsettled = new Counter({
-    name: "latchkey_unsettled_denials_total",
-    help: "Verifications turned away by a strict limit while others held permits that did not come back in time.",
-    registers,
-  });
-  const internalRefused = new Counter({
-    name: "latchkey_internal_refused_total",
-    help: "Requests to the internal listener without the shared secret or a client certificate, or for the name of another host.",
-    registers,
-  });
-  const handshakeFailed = createTally(registry, {
-    name: "latchkey_tls_handshakes_failed_total",
-    help: "Connections whose handshake of TLS failed: a client that trusts another CA, is too old, or speaks no TLS.",
-    label: "port",
-    values: ["public", "internal"],
-  });
-  const keyChange = createTally(registry, {
-    name: "latchkey_key_changes_total",
-    help: "Changes of keys between replicas: announced, unsent (then only the change feed tells them), heard.",
-    label: "event",
-    values: ["announced", "unsent", "heard"],
-  });
-  const shed = createTally(registry, {
-    name: "latchkey_shed_total",
-    help: "Calls, connections and HTTP/2 streams turned away as too many were waiting or open.",
-    label: "what",
-    values: ["call", "connection", "stream"],
-  });
-  const http1Request = createTally(registry, {
-    name: "latchkey_http1_requests_total",
-    help: "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
-    label: "way",
-    values: ["by_hand", "node_path", "node_head", "node_body", "node_framing", "node_only"],
-  });
-  const requestRefused = createTally(registry, {
-    name: "latchkey_requests_refused_total",
-    help: "Requests answered with an error before they became a call of a method, such as those for an unknown path.",
-    label: "code",
-    values: refusalCodes,
-  });
-  const servingFailed = new Counter({
-    name: "latchkey_serving_failures_total",
-    help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
-    registers,
-  });
+  const ledger = tally(
+    "latchkey_ledger_events_total",
+    "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, answered with numbers that cannot be (a mistake in the service), or given up.",
+    "event",
+    ["retried", "recovered", "split", "locked", "mismatch", "given-up"],
+  );
+  const ledgerClockJumped = tally(
+    "latchkey_ledger_clock_jumps_total",
+    "Jumps of the ledger's clock by more than 5 s against this replica's monotonic one.",
+    "direction",
+    ["forward", "backward"],
+  );
+  const refillsAhead = count(
+    "latchkey_refills_ahead_total",
+    "Charges of counters that were refilled too early and will miss their next refill: see the operations guide.",
+  );
+  const keyCache = tally(
+    "latchkey_key_cache_total",
+    "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up that was not sent yet).",
+    "event",
+    ["hit", "miss", "shared"],
+  );
+  const windowsFull = count(
+    "latchkey_rate_limit_windows_full_total",
+    "Verifications answered 503 because no rate-limit window was free for their API. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
+  );
+  const windowsSynced = tally(
+    "latchkey_rate_limit_windows_synced_total",
+    "Rate-limit windows reported to the other replicas: merged, or failed (they are reported again).",
+    "event",
+    ["merged", "failed"],
+  );
+  const permits = tally(
+    "latchkey_permits_total",
+    "Permits of strict rate limits granted and returned, and replicas asked to return theirs.",
+    "event",
+    ["granted", "returned", "recalled"],
+  );
+  const deniedUnsettled = count(
+    "latchkey_unsettled_denials_total",
+    "Verifications turned away by a strict limit while others held permits that did not come back in time.",
+  );
+  const internalRefused = count(
+    "latchkey_internal_refused_total",
+    "Requests to the internal listener without the shared secret or a client certificate, or for the name of another host.",
+  );
+  const handshakeFailed = tally(
+    "latchkey_tls_handshakes_failed_total",
+    "Connections whose handshake of TLS failed: a client that trusts another CA, is too old, or speaks no TLS.",
+    "port",
+    ["public", "internal"],
+  );
+  const keyChange = tally(
+    "latchkey_key_changes_total",
+    "Changes of keys between replicas: announced, unsent (then only the change feed tells them), heard.",
+    "event",
+    ["announced", "unsent", "heard"],
+  );
+  const shed = tally(
+    "latchkey_shed_total",
+    "Calls, connections and HTTP/2 streams turned away as too many were waiting or open.",
+    "what",
+    ["call", "connection", "stream"],
+  );
+  const http1Request = tally(
+    "latchkey_http1_requests_total",
+    "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
+    "way",
+    ["by_hand", "node_path", "node_head", "node_body", "node_framing", "node_only"],
+  );
+  const requestRefused = tally(
+    "latchkey_requests_refused_total",
+    "Requests answered with an error before they became a call of a method, such as those for an unknown path.",
+    "code",
+    refusalCodes,
+  );
+  const servingFailed = count(
+    "latchkey_serving_failures_total",
+    "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
+  );
   const eventLoopDelay = new Histogram({
     name: "latchkey_event_loop_delay_seconds",
     help: "How late the event loop of each thread got to what was due, sampled every 20 ms.",
@@ -207,17 +200,13 @@ export function createMetrics(): MetricsRegistry {
     buckets: delayBuckets,
     registers,
   });
-  const rootKeyFailures = new Counter({
-    name: "latchkey_root_key_failures_total",
-    help: "Calls with a root key that is not valid.",
-    registers,
-  });
-  const spans = createTally(registry, {
-    name: "latchkey_trace_spans_total",
-    help: "Spans by what became of them: exported, failed (the collector did not take them) or dropped (the queue was full).",
-    label: "event",
-    values: ["exported", "failed", "dropped"],
-  });
+  const rootKeyFailures = count("latchkey_root_key_failures_total", "Calls with a root key that is not valid.");
+  const spans = tally(
+    "latchkey_trace_spans_total",
+    "Spans by what became of them: exported, failed (the collector did not take them) or dropped (the queue was full).",
+    "event",
+    ["exported", "failed", "dropped"],
+  );
   const gauges = new Map<string, { labels: Readonly<Record<string, string>>; read: () => number }[]>();
   return {
     verified,

@@ -110,7 +110,7 @@ export function readSetting<Setting extends keyof Variables>(
   environment: Environment,
   readFile: (path: string) => string,
 ): Variables[Setting] {
-  return variables[setting].parse(textOf(variables[setting], environment, readFile));
+  return variables[setting].parse(textOf(variables[setting], environment, readFile)) as Variables[Setting];
 }
 
 /** The environment, with what `LATCHKEY_SETTINGS_FILE` adds to it. Throws `SettingsError`. */

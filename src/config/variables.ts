@@ -1,4 +1,3 @@
-import type { Secret } from "../domain/secret.ts";
 import {
   addresses,
   certificates,
@@ -19,90 +18,6 @@ import {
   zeroOrOne,
 } from "./parse-setting.ts";
 
-export type Role = "all" | "edge" | "coordinator";
-export type LogLevel = "debug" | "info" | "warn" | "error";
-
-/** One value for each variable of the environment. */
-export interface Variables {
-  /** A file of further settings. What the environment sets is not read from it. */
-  readonly settingsFile: string | undefined;
-  /** `all`: everything. `edge`: serves verifications, and reaches the data over coordinators. `coordinator`: only that. */
-  readonly role: Role;
-  readonly host: string;
-  readonly port: number;
-  /** Files of the public port's certificate and private key. Both are set or none; absent: cleartext. */
-  readonly tlsCert: string | undefined;
-  readonly tlsKey: string | undefined;
-  /** The origins whose pages in browsers may call methods that need no root key. */
-  readonly corsOrigins: readonly string[];
-  /** Threads that serve the port. With 1, the main thread does everything. */
-  readonly workers: number;
-  readonly dataDir: string;
-  /** Absent: the embedded store. */
-  readonly databaseUrl: Secret | undefined;
-  /** Whether a start on an empty store is refused. Otherwise it creates one. */
-  readonly storeMustExist: boolean;
-  /** Where `latchkey copy` copies the embedded store to. */
-  readonly copyTo: Secret | undefined;
-  readonly databaseConnectionsMax: number;
-  readonly usageLanes: number;
-  readonly usageTimeoutMs: number;
-  /** Absent: this replica is alone. */
-  readonly redisUrl: Secret | undefined;
-  /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
-  readonly redisCa: string | undefined;
-  readonly windowsMax: number;
-  readonly freeWindowsMax: number;
-  /** Addresses of the coordinators of an edge. */
-  readonly coordinators: readonly string[];
-  readonly rootKeys: readonly Secret[];
-  /** Whether a new root key is generated where the one that was generated is retired. */
-  readonly generateRootKey: boolean;
-  /** Whether a verification needs a root key too. */
-  readonly verifyAuth: "open" | "required";
-  /** Where callers reach the service, for links in errors; empty: links are relative. */
-  readonly publicUrl: string;
-  /** `implicit`: the first key of an API creates it. `explicit`: only `apis.createApi` does. */
-  readonly apis: "implicit" | "explicit";
-  readonly internalHost: string;
-  readonly internalPort: number;
-  /** Any of them is accepted; edges show the first. Two while one is being replaced. */
-  readonly internalSecrets: readonly Secret[];
-  /** Files of the internal listener's certificate and private key. Both are set or none; absent: cleartext. */
-  readonly internalTlsCert: string | undefined;
-  readonly internalTlsKey: string | undefined;
-  /** The network between edges and coordinators is private: the internal port may be cleartext there. */
-  readonly internalPrivate: boolean;
-  /** CA certificates for coordinators, in PEM, instead of the ones that Node trusts. */
-  readonly internalCa: string | undefined;
-  /** CA certificates in PEM. Who shows a certificate of theirs on the internal port needs no secret. */
-  readonly internalClientCa: string | undefined;
-  readonly cacheTtlMs: number;
-  readonly cacheKeysMax: number;
-  /** How many days audit events are kept. 0: for ever. */
-  readonly auditDays: number;
-  /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
-  readonly callsMax: number;
-  /** Most open connections on the public port. */
-  readonly connectionsMax: number;
-  /** Whether the fast path serves verifications where it can. */
-  readonly fastPath: boolean;
-  readonly drainMs: number;
-  readonly logLevel: LogLevel;
-  /** `auto`: text to a terminal, else JSON. */
-  readonly logFormat: "auto" | "json" | "text";
-  /** Which verifications leave a line in the log. */
-  readonly logVerifications: "none" | "refused" | "all";
-  /** Where traces are sent: the base URL of all signals, or the URL of traces. Both empty: nothing is traced. */
-  readonly otlpEndpoint: string;
-  readonly otlpTracesEndpoint: string;
-  /** `name=value` pairs that are sent along. */
-  readonly otlpHeaders: Secret | undefined;
-  readonly serviceName: string;
-  /** The share of calls that are traced if their caller has not decided. */
-  readonly traceRatio: number;
-}
-
 /** One environment variable. `docs/configuration.md` is tested against this list. */
 export interface Variable<Value> {
   readonly name: string;
@@ -115,22 +30,30 @@ export interface Variable<Value> {
   readonly parse: (text: string) => Value;
 }
 
-export const variables: { readonly [Setting in keyof Variables]: Variable<Variables[Setting]> } = {
+export const variables = {
+  /** A file of further settings. What the environment sets is not read from it. */
   settingsFile: { name: "LATCHKEY_SETTINGS_FILE", fallback: "", parse: optionalPath },
+  /** `all`: everything. `edge`: serves verifications, and reaches the data over coordinators. `coordinator`: only that. */
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
   host: { name: "HOST", fallback: "127.0.0.1", parse: host },
   port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
+  /** Files of the public port's certificate and private key. Both are set or none; absent: cleartext. */
   tlsCert: { name: "LATCHKEY_TLS_CERT", fallback: "", parse: optionalPath },
   tlsKey: { name: "LATCHKEY_TLS_KEY", fallback: "", parse: optionalPath },
+  /** The origins whose pages in browsers may call methods that need no root key. */
   corsOrigins: { name: "LATCHKEY_CORS_ORIGINS", fallback: "", parse: origins },
+  /** Threads that serve the port. With 1, the main thread does everything. */
   workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumber(1, 64) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
+  /** Absent: the embedded store. */
   databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
+  /** Whether a start on an empty store is refused. Otherwise it creates one. */
   storeMustExist: {
     name: "LATCHKEY_STORE",
     fallback: "create",
     parse: (text) => oneOf("create", "existing")(text) === "existing",
   },
+  /** Where `latchkey copy` copies the embedded store to. */
   copyTo: { name: "LATCHKEY_COPY_TO", fallback: "", secret: true, parse: databaseUrl },
   databaseConnectionsMax: {
     name: "LATCHKEY_DATABASE_CONNECTIONS_MAX",
@@ -139,18 +62,26 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
   },
   usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
   usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
+  /** Absent: this replica is alone. */
   redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
+  /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
   redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_REDIS_CA") },
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   freeWindowsMax: { name: "LATCHKEY_FREE_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
+  /** Addresses of the coordinators of an edge. */
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, live: true, parse: rootKeys },
+  /** Whether a new root key is generated where the one that was generated is retired. */
   generateRootKey: { name: "LATCHKEY_GENERATE_ROOT_KEY", fallback: "0", parse: zeroOrOne },
+  /** Whether a verification needs a root key too. */
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
+  /** Where callers reach the service, for links in errors; empty: links are relative. */
   publicUrl: { name: "LATCHKEY_PUBLIC_URL", fallback: "", parse: publicUrl },
+  /** `implicit`: the first key of an API creates it. `explicit`: only `apis.createApi` does. */
   apis: { name: "LATCHKEY_APIS", fallback: "implicit", parse: oneOf("implicit", "explicit") },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: host },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
+  /** Any of them is accepted; edges show the first. Two while one is being replaced. */
   internalSecrets: {
     name: "LATCHKEY_INTERNAL_SECRET",
     fallback: "",
@@ -158,9 +89,12 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
     live: true,
     parse: oneOrTwoSecrets("secret"),
   },
+  /** Files of the internal listener's certificate and private key. Both are set or none; absent: cleartext. */
   internalTlsCert: { name: "LATCHKEY_INTERNAL_TLS_CERT", fallback: "", parse: optionalPath },
   internalTlsKey: { name: "LATCHKEY_INTERNAL_TLS_KEY", fallback: "", parse: optionalPath },
+  /** The network between edges and coordinators is private: the internal port may be cleartext there. */
   internalPrivate: { name: "LATCHKEY_INTERNAL_PRIVATE", fallback: "0", parse: zeroOrOne },
+  /** CA certificates for coordinators, in PEM, instead of the ones that Node trusts. */
   internalCa: {
     name: "LATCHKEY_INTERNAL_CA",
     fallback: "",
@@ -168,6 +102,7 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
     live: true,
     parse: certificates("LATCHKEY_INTERNAL_CA"),
   },
+  /** CA certificates in PEM. Who shows a certificate of theirs on the internal port needs no secret. */
   internalClientCa: {
     name: "LATCHKEY_INTERNAL_CLIENT_CA",
     fallback: "",
@@ -177,9 +112,13 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
   },
   cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  /** How many days audit events are kept. 0: for ever. */
   auditDays: { name: "LATCHKEY_AUDIT_DAYS", fallback: "365", live: true, parse: wholeNumber(0, 36_500) },
+  /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
   callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", live: true, parse: wholeNumber(1, 1_000_000) },
+  /** Most open connections on the public port. */
   connectionsMax: { name: "LATCHKEY_CONNECTIONS_MAX", fallback: "20000", live: true, parse: wholeNumber(1, 1_000_000) },
+  /** Whether the fast path serves verifications where it can. */
   fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },
   drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", live: true, parse: wholeNumber(0, 600_000) },
   logLevel: {
@@ -188,16 +127,26 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
     live: true,
     parse: oneOf("debug", "info", "warn", "error"),
   },
+  /** `auto`: text to a terminal, else JSON. */
   logFormat: { name: "LATCHKEY_LOG_FORMAT", fallback: "auto", parse: oneOf("auto", "json", "text") },
+  /** Which verifications leave a line in the log. */
   logVerifications: {
     name: "LATCHKEY_LOG_VERIFICATIONS",
     fallback: "none",
     live: true,
     parse: oneOf("none", "refused", "all"),
   },
+  /** Where traces are sent: the base URL of all signals, or the URL of traces. Both empty: nothing is traced. */
   otlpEndpoint: { name: "OTEL_EXPORTER_OTLP_ENDPOINT", fallback: "", parse: publicUrl },
   otlpTracesEndpoint: { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", fallback: "", parse: publicUrl },
+  /** `name=value` pairs that are sent along. */
   otlpHeaders: { name: "OTEL_EXPORTER_OTLP_HEADERS", fallback: "", secret: true, parse: otlpHeaders },
   serviceName: { name: "OTEL_SERVICE_NAME", fallback: "latchkey", parse: nonEmpty },
+  /** The share of calls that are traced if their caller has not decided. */
   traceRatio: { name: "OTEL_TRACES_SAMPLER_ARG", fallback: "1", parse: numberBetween(0, 1) },
+} as const satisfies { readonly [setting: string]: Variable<unknown> };
+
+/** One value for each variable of the environment. */
+export type Variables = {
+  readonly [Setting in keyof typeof variables]: ReturnType<(typeof variables)[Setting]["parse"]>;
 };

@@ -1,15 +1,13 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   HoldersAnswer_Counter,
-  HoldersAnswer_CounterSchema,
   HoldersAnswer as WireHolders,
   HoldersRead as WireRead,
 } from "../../gen/latchkey/core/v2/core_pb.js";
+import { fromWireKey, fromWireOwner, toWireKey, toWireOwner } from "../../gen/latchkey/resources/wire.ts";
 import type { StoredCounter, StoredHolders } from "../domain/explanation.ts";
 import type { KeyName } from "../store/root-access.ts";
 import { digest, impossible, text } from "./checks.ts";
 import type { Answered, Question } from "./wire.ts";
-import { fromWireKey, fromWireOwner, toWireKey, toWireOwner } from "./wire-keys.ts";
 
 /* What an explanation is made of, as it goes over the internal streams. */
 
@@ -32,8 +30,8 @@ export function toWireHolders({ key, owner, counters }: StoredHolders): Answered
     value: {
       ...(key && { key: toWireKey(key) }),
       ...(owner && { owner: toWireOwner(owner) }),
-      ...(counters.key && { counter: toWireCounter(counters.key) }),
-      ...(counters.owner && { ownerCounter: toWireCounter(counters.owner) }),
+      ...(counters.key && { counter: counters.key }),
+      ...(counters.owner && { ownerCounter: counters.owner }),
     },
   };
 }
@@ -45,13 +43,6 @@ export function fromWireHolders({ key, owner, counter, ownerCounter }: WireHolde
     owner: owner && fromWireOwner(owner),
     counters: { key: counter && fromWireCounter(counter), owner: ownerCounter && fromWireCounter(ownerCounter) },
   };
-}
-
-function toWireCounter({
-  remaining,
-  nextRefillMs,
-}: StoredCounter): MessageInitShape<typeof HoldersAnswer_CounterSchema> {
-  return { remaining, nextRefillMs };
 }
 
 function fromWireCounter({ remaining, nextRefillMs }: HoldersAnswer_Counter): StoredCounter {

@@ -56,7 +56,7 @@ export function checkKey(
     { check: "enabled", of: "key", isNeeded: true, refusal: enabledRefusal(key) },
     { check: "expiry", isNeeded: key.expiresAtMs !== undefined, refusal: expiryRefusal(key, nowMs) },
     ...(owner === undefined ? [] : [ofOwner]),
-    { check: "ip", isNeeded: key.ipRanges !== undefined, refusal: ipRefusal(key, request) },
+    { check: "ip", isNeeded: key.ipAllow !== undefined, refusal: ipRefusal(key, request) },
     {
       check: "permissions",
       isNeeded: request.permissions !== undefined,
@@ -82,8 +82,8 @@ function expiryRefusal({ expiresAtMs }: Key, nowMs: number): RefusalReason | und
 }
 
 /** A key that is limited to addresses is refused to a caller that tells none. */
-function ipRefusal({ ipRanges }: Key, { ip }: PlannedRequest): RefusalReason | undefined {
-  if (ipRanges === undefined || (ip !== undefined && includesAddress(ipRanges, ip))) return undefined;
+function ipRefusal({ ipAllow }: Key, { ip }: PlannedRequest): RefusalReason | undefined {
+  if (ipAllow === undefined || (ip !== undefined && includesAddress(ipAllow, ip))) return undefined;
   return { check: "ip", isTold: ip !== undefined };
 }
 

@@ -1,32 +1,16 @@
-import { type IpRanges, toIpRanges } from "./ip-allow.ts";
-import { limitsOfKey, type NamedLimit, type NamedRateLimit } from "./limits.ts";
-import type { RateLimit } from "./rate-limit.ts";
+import type { ChangesOf, PropertiesOf, Stored, VerifiedOf } from "./fields.ts";
+import { toIpRanges } from "./ip-allow.ts";
+import { limitsOfKey } from "./limits.ts";
 import type { RefillInterval } from "./refill-calendar.ts";
-import type { RefillRule, UsageCounter } from "./usage.ts";
-
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
-export type JsonObject = { readonly [name: string]: Json };
+import type { KeyFields } from "./resources.ts";
+import type { UsageCounter } from "./usage.ts";
 
 /** What a verification needs to know of a key. The secret is not part of it. */
-export interface Key {
+export interface Key extends VerifiedOf<KeyFields> {
   readonly id: string;
   readonly apiId: string;
-  readonly ownerId: string | undefined;
   /** Whether there was a record of the owner when the key was looked up: only then it shares anything with other keys. */
   readonly hasOwnerRecord: boolean;
-  readonly name: string | undefined;
-  readonly meta: JsonObject;
-  readonly enabled: boolean;
-  readonly expiresAtMs: number | undefined;
-  readonly rateLimit: RateLimit | undefined;
-  /** Its limits with names, at least one; undefined: none. */
-  readonly limits: readonly NamedLimit[] | undefined;
-  /** The largest cost that a verification can have; undefined: any. */
-  readonly costMax: number | undefined;
-  /** What its holder may do; undefined: nothing that a verification asks for. */
-  readonly permissions: readonly string[] | undefined;
-  /** The addresses that it can be used from; undefined: all. */
-  readonly ipRanges: IpRanges | undefined;
   /** Present if the key has a usage counter. Only the ledger knows the exact count. */
   readonly counter: LastKnownBalance | undefined;
   /**
@@ -48,19 +32,10 @@ export function lastKnownBalance({ remaining, refill }: UsageCounter): LastKnown
 }
 
 /** A key with everything that its holders may see. */
-export interface StoredKey
-  extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits" | "hasOwnerRecord"> {
-  /** Its limits with names, at least one; undefined: none. */
-  readonly rateLimits: readonly NamedRateLimit[] | undefined;
-  /** Addresses and ranges as they were given, at least one; undefined: the key can be used from everywhere. */
-  readonly ipAllow: readonly string[] | undefined;
+export interface StoredKey extends Omit<PropertiesOf<KeyFields>, "refill">, Stored {
+  readonly apiId: string;
   /** The first characters of the newest secret: safe to show and to log. */
   readonly start: string;
-  readonly createdAtMs: number;
-  /** Of the last change; verifications are none. */
-  readonly updatedAtMs: number;
-  /** Counts changes, the creation included. */
-  readonly version: number;
   /** With every refill that is due. */
   readonly counter: UsageCounter | undefined;
   /** The newest first. The other one was replaced and has an end, which may be in the past. */
@@ -76,20 +51,10 @@ export interface StoredSecret {
 
 /** What a verification needs to know of a stored key, whichever of its secrets it is asked for by. */
 export function keyOf({ rateLimits, ipAllow, counter, ...stored }: StoredKey): Key {
-  const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, costMax, permissions } = stored;
   return {
-    id,
-    apiId,
-    ownerId,
-    name,
-    meta,
-    enabled,
-    expiresAtMs,
-    rateLimit,
-    limits: rateLimits && limitsOfKey(id, rateLimits),
-    costMax,
-    permissions,
-    ipRanges: ipAllow && toIpRanges(ipAllow),
+    ...stored,
+    rateLimits: rateLimits && limitsOfKey(stored.id, rateLimits),
+    ipAllow: ipAllow && toIpRanges(ipAllow),
     counter: counter && lastKnownBalance(counter),
     secretExpiresAtMs: undefined,
     // Its owner is read apart.
@@ -97,31 +62,20 @@ export function keyOf({ rateLimits, ipAllow, counter, ...stored }: StoredKey): K
   };
 }
 
-/** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
-export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits" | "hasOwnerRecord"> {
-  /* As of `StoredKey`. */
-  readonly rateLimits: readonly NamedRateLimit[] | undefined;
-  readonly ipAllow: readonly string[] | undefined;
+/** What a caller gives a new key. Later only the ledger changes its counter. */
+export interface KeyProperties extends PropertiesOf<KeyFields> {
+  /** The first value of its counter; undefined: it has none. */
+  readonly remaining: number | undefined;
+}
+
+/** A key to be stored. */
+export interface NewKey extends KeyProperties {
+  readonly id: string;
+  readonly apiId: string;
   /** The first characters of the secret: safe to show and to log. */
   readonly start: string;
   readonly createdAtMs: number;
   readonly secretDigest: string;
-  readonly remaining: number | undefined;
-  readonly refill: RefillRule | undefined;
 }
 
-/** What becomes of the fields of a key that are changed: null removes one, a value sets it. */
-export interface KeyFieldChanges {
-  readonly ownerId?: string | null | undefined;
-  readonly name?: string | null | undefined;
-  readonly meta?: JsonObject | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly expiresAtMs?: number | null | undefined;
-  readonly rateLimit?: RateLimit | null | undefined;
-  /** All of them. */
-  readonly rateLimits?: readonly NamedRateLimit[] | null | undefined;
-  readonly costMax?: number | null | undefined;
-  readonly refill?: RefillRule | null | undefined;
-  readonly permissions?: readonly string[] | null | undefined;
-  readonly ipAllow?: readonly string[] | null | undefined;
-}
+export type KeyFieldChanges = ChangesOf<KeyFields>;

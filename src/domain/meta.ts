@@ -1,4 +1,4 @@
-import type { Json } from "./key.ts";
+import type { Json } from "./fields.ts";
 
 /** The most that the metadata of a key may take as JSON in UTF-8. Every verification returns it. */
 export const metaBytesMax = 16_384;

@@ -1,8 +1,8 @@
-import type { ApiFieldChanges, KeyDefaults, StoredApi } from "./api.ts";
-import type { KeyFieldChanges, StoredKey } from "./key.ts";
+import type { KeyDefaults } from "./api.ts";
+import type { ChangesOf, Field, Fields, Kind, PartsOf, PropertiesOf } from "./fields.ts";
 import type { NamedRateLimit } from "./limits.ts";
-import type { OwnerFieldChanges, StoredOwner } from "./owner.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import { type DefaultsFields, defaultsFields } from "./resources.ts";
 import type { RefillRule } from "./usage.ts";
 
 /*
@@ -18,26 +18,6 @@ export interface NamedRateLimitPart {
   readonly rule: Part<RateLimit>;
 }
 
-/** What an update can say of the rules of a key or an owner. `rateLimits` are all of them: one that is left out is removed. */
-export interface RuleParts {
-  readonly rateLimit?: Part<RateLimit> | null | undefined;
-  readonly rateLimits?: readonly NamedRateLimitPart[] | null | undefined;
-  readonly refill?: Part<RefillRule> | null | undefined;
-}
-
-export type KeyChangeParts = Omit<KeyFieldChanges, keyof RuleParts> & RuleParts;
-export type OwnerChangeParts = Omit<OwnerFieldChanges, keyof RuleParts> & Omit<RuleParts, "rateLimit">;
-
-/** What an update can say of an API's defaults: null removes one. */
-export type DefaultsParts = {
-  readonly [Name in Exclude<keyof KeyDefaults, keyof RuleParts>]?: KeyDefaults[Name] | null;
-} & Omit<RuleParts, "rateLimits">;
-
-export interface ApiChangeParts extends Omit<ApiFieldChanges, "defaults"> {
-  /** Null removes all. */
-  readonly defaults?: DefaultsParts | null | undefined;
-}
-
 /** A rule is set in part, and nothing is stored that would complete it. `path` is that of the field that is wrong. */
 export class IncompleteRule extends Error {
   override readonly name = "IncompleteRule";
@@ -50,69 +30,61 @@ export class IncompleteRule extends Error {
 }
 
 /** Whether the changes can be made without a look at what is stored. */
-export function areWhole({ rateLimit, rateLimits, refill }: RuleParts): boolean {
-  const isWhole = rateLimits?.every(({ rule }) => isWholeRateLimit(rule)) ?? true;
-  return isWhole && isWholeRateLimit(rateLimit) && isWholeRefill(refill);
+export function areWhole<All extends Fields>(fields: All, parts: PartsOf<All>): boolean {
+  return Object.entries(parts).every(([name, part]) => part == null || (rulesOf(fields, name)?.isWhole(part) ?? true));
 }
 
-/** Throws `IncompleteRule`. */
-export function completeKeyChanges(changes: KeyChangeParts, stored: StoredKey): KeyFieldChanges {
-  return { ...changes, ...completeRules(changes, { ...stored, refill: stored.counter?.refill }) };
+/** Each rule whole, and each field that null gives its default. Throws `IncompleteRule`. */
+export function completeChanges<All extends Fields>(
+  fields: All,
+  parts: PartsOf<All>,
+  stored: { readonly [Name in keyof All]?: unknown },
+  within = "",
+): ChangesOf<All> {
+  const completed = Object.entries(parts).map(([name, part]) => {
+    const { byDefault = null, publicName = name } = fields[name] as Field;
+    const rules = part == null ? undefined : rulesOf(fields, name);
+    const whole = rules === undefined ? part : rules.complete(part, stored[name], within + publicName);
+    return [name, part === null ? byDefault : whole];
+  });
+  return Object.fromEntries(completed) as ChangesOf<All>;
 }
 
-/** Throws `IncompleteRule`. */
-export function completeOwnerChanges(changes: OwnerChangeParts, stored: StoredOwner): OwnerFieldChanges {
-  const { rateLimits, refill } = completeRules(changes, { ...stored, refill: stored.counter?.refill });
-  return { ...changes, rateLimits, refill };
-}
-
-/** Throws `IncompleteRule`. */
-export function completeApiChanges({ name, defaults }: ApiChangeParts, stored: StoredApi): ApiFieldChanges {
-  return { name, defaults: defaults === null ? {} : defaults && completeDefaults(defaults, stored.defaults) };
-}
-
-function completeDefaults(parts: DefaultsParts, stored: KeyDefaults): KeyDefaults {
-  const { rateLimit, refill } = completeRules(parts, stored, "defaults.");
-  const completed = {
-    prefix: changed(parts.prefix, stored.prefix),
-    byteLength: changed(parts.byteLength, stored.byteLength),
-    remaining: changed(parts.remaining, stored.remaining),
-    costMax: changed(parts.costMax, stored.costMax),
-    rateLimit: changed(rateLimit, stored.rateLimit),
-    refill: changed(refill, stored.refill),
-  };
-  if (completed.refill !== undefined && completed.remaining === undefined)
-    throw new IncompleteRule("defaults.refill", "needs remaining: only a counter can be refilled");
-  return completed;
-}
-
-function changed<Value>(value: Value | null | undefined, stored: Value | undefined): Value | undefined {
-  return value === undefined ? stored : (value ?? undefined);
-}
-
+/** How a field is changed in part. */
 interface Rules {
-  readonly rateLimit?: RateLimit | undefined;
-  readonly rateLimits?: readonly NamedRateLimit[] | undefined;
-  readonly refill?: RefillRule | undefined;
+  isWhole(part: unknown): boolean;
+  complete(part: unknown, stored: unknown, path: string): unknown;
 }
 
-function completeRules({ rateLimit, rateLimits, refill }: RuleParts, stored: Rules, within = "") {
-  const completeNamed = ({ name, rule }: NamedRateLimitPart, index: number) => {
-    const before = stored.rateLimits?.find((limit) => limit.name === name)?.rule;
-    return { name, rule: completeRateLimit(rule, before, `${within}ratelimits[${index}]`) };
-  };
-  return {
-    rateLimit: rateLimit && completeRateLimit(rateLimit, stored.rateLimit, `${within}ratelimit`),
-    rateLimits: rateLimits === null ? null : rateLimits?.map(completeNamed),
-    refill: refill && completeRefill(refill, stored.refill, `${within}refill`),
-  };
+/** Undefined for fields that are only changed as a whole. */
+function rulesOf(fields: Fields, name: string): Rules | undefined {
+  return rules[fields[name]?.kind as Kind] as Rules | undefined;
 }
+
+const rules: { readonly [Name in Kind]?: unknown } = {
+  rateLimit: { isWhole: isWholeRateLimit, complete: completeRateLimit },
+  rateLimits: {
+    isWhole: (parts: readonly NamedRateLimitPart[]) => parts.every(({ rule }) => isWholeRateLimit(rule)),
+    // All of them: one that is left out is removed.
+    complete: (parts: readonly NamedRateLimitPart[], stored: readonly NamedRateLimit[] | undefined, path: string) =>
+      parts.map(({ name, rule }, index) => {
+        const before = stored?.find((limit) => limit.name === name)?.rule;
+        return { name, rule: completeRateLimit(rule, before, `${path}[${index}]`) };
+      }),
+  },
+  refill: { isWhole: isWholeRefill, complete: completeRefill },
+  defaults: { isWhole: () => false, complete: completeDefaults },
+};
 
 function completeRateLimit(part: Part<RateLimit>, stored: RateLimit | undefined, path: string): RateLimit {
   const { mode = stored?.mode ?? "local", limit = stored?.limit, durationMs = stored?.durationMs } = part;
   if (limit === undefined || durationMs === undefined)
     throw new IncompleteRule(path, "needs limit and duration: there is no such rate limit yet");
   return { mode, limit, durationMs };
+}
+
+function isWholeRateLimit({ mode, limit, durationMs }: Part<RateLimit>): boolean {
+  return mode !== undefined && limit !== undefined && durationMs !== undefined;
 }
 
 function completeRefill(part: Part<RefillRule>, stored: RefillRule | undefined, path: string): RefillRule {
@@ -122,10 +94,17 @@ function completeRefill(part: Part<RefillRule>, stored: RefillRule | undefined, 
   return { interval, amount, carryOver };
 }
 
-function isWholeRateLimit(part: Part<RateLimit> | null | undefined): boolean {
-  return !part || [part.mode, part.limit, part.durationMs].every((one) => one !== undefined);
+function isWholeRefill({ interval, amount, carryOver }: Part<RefillRule>): boolean {
+  return interval !== undefined && amount !== undefined && carryOver !== undefined;
 }
 
-function isWholeRefill(part: Part<RefillRule> | null | undefined): boolean {
-  return !part || [part.interval, part.amount, part.carryOver].every((one) => one !== undefined);
+function completeDefaults(parts: PartsOf<DefaultsFields>, stored: KeyDefaults, path: string): KeyDefaults {
+  const changes = completeChanges(defaultsFields, parts, stored, `${path}.`);
+  const changed = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const merged: Partial<Record<keyof DefaultsFields, unknown>> = { ...stored, ...Object.fromEntries(changed) };
+  const kept = Object.entries(merged).filter(([, value]) => value != null);
+  const completed: Partial<PropertiesOf<DefaultsFields>> = Object.fromEntries(kept);
+  if (completed.refill !== undefined && completed.remaining === undefined)
+    throw new IncompleteRule(`${path}.refill`, "needs remaining: only a counter can be refilled");
+  return completed;
 }

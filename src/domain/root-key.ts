@@ -1,13 +1,10 @@
 import { isExpired } from "./expiry.ts";
+import type { ChangesOf, PropertiesOf, Stored } from "./fields.ts";
 import { covers } from "./permissions.ts";
+import type { RootKeyFields } from "./resources.ts";
 
 /** What a root key allows. */
-export interface Allowance {
-  readonly permissions: readonly string[];
-  /** The APIs that it is limited to; undefined: all. */
-  readonly apiIds: readonly string[] | undefined;
-  readonly expiresAtMs: number | undefined;
-}
+export type Allowance = Pick<PropertiesOf<RootKeyFields>, "permissions" | "apiIds" | "expiresAtMs">;
 
 /** What is known of a root key that was presented: what its holder may do. Plain data. */
 export interface RootKeyVerdict extends Allowance {
@@ -15,15 +12,9 @@ export interface RootKeyVerdict extends Allowance {
 }
 
 /** A root key as it is read. Its secret is not part of it. */
-export interface StoredRootKey extends Allowance {
-  readonly id: string;
+export interface StoredRootKey extends PropertiesOf<RootKeyFields>, Stored {
   /** The first characters of its secret. */
   readonly start: string;
-  readonly name: string | undefined;
-  readonly createdAtMs: number;
-  readonly updatedAtMs: number;
-  /** Counts its changes, its creation included. */
-  readonly version: number;
 }
 
 /** A root key to store. */
@@ -31,13 +22,7 @@ export interface NewRootKey extends Omit<StoredRootKey, "updatedAtMs" | "version
   readonly digest: string;
 }
 
-/** Sets each field that is there; null removes it. */
-export interface RootKeyFieldChanges {
-  readonly name?: string | null | undefined;
-  readonly permissions?: readonly string[] | undefined;
-  readonly apiIds?: readonly string[] | null | undefined;
-  readonly expiresAtMs?: number | null | undefined;
-}
+export type RootKeyFieldChanges = ChangesOf<RootKeyFields>;
 
 /** What a root key would allow after these changes. */
 export function allowanceAfter(before: Allowance, changes: RootKeyFieldChanges): Allowance {

@@ -1,62 +1,51 @@
-import { type ApisService, UpdateApiRequestSchema } from "../../gen/latchkey/v1/apis_pb.js";
-import { createApi } from "../usecases/create-api.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type ApiSchema, type ApisService, UpdateApiRequestSchema } from "../../gen/latchkey/v1/apis_pb.js";
+import type { StoredApi } from "../domain/api.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
+import { apiFields } from "../domain/resources.ts";
 import { deleteApi } from "../usecases/delete-api.ts";
+import { createResource } from "../usecases/manage-resource.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
-import { getApi, listApis } from "../usecases/read-apis.ts";
-import { updateApi } from "../usecases/update-api.ts";
-import { ApiError } from "./api-error.ts";
-import { fromApisCursor, toApi, toApiChanges, toApisCursor, toKeyDefaults } from "./api-messages.ts";
-import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
+import { propertiesIn, shownResource } from "./field-messages.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { found, page, update } from "./resource-methods.ts";
 
 /** The methods of ApisService. Each turns its message into a call of a use case, and the result into a message. */
 export function apisHandlers(deps: EventDeps): ManagementHandlers<typeof ApisService> {
+  const { clock, random } = deps;
   return {
     async createApi(request, context) {
-      const { apiId, name, defaults } = request;
-      const asked = { apiId, name, defaults: defaults === undefined ? {} : toKeyDefaults(defaults) };
+      const asked = { apiId: request.apiId, ...propertiesIn(apiFields, request) };
+      const { apiId: id = formatId("api", clock.nowMs(), random.bytes(idRandomLength)), ...properties } = asked;
+      const idempotencyKey = idempotencyKeyOf(context, request);
       const { management } = context;
-      const created = await createApi(management, asked, idempotencyKeyOf(context, apiId), deps);
-      return toApi(created);
+      return toApi(await createResource(management, "api", { id, ...properties }, asked, idempotencyKey, deps));
     },
 
-    async getApi({ apiId }, { management }) {
-      const found = await getApi(management, apiId);
-      if (found === undefined) throw noSuchApi();
-      return toApi(found);
+    async getApi({ apiId: id }, { management }) {
+      return toApi(found("api", await management.read({ kind: "api", id })));
     },
 
-    async listApis({ limit, cursor }, { management }) {
-      const after = cursor === undefined ? undefined : fromApisCursor(cursor);
-      const { apis, next } = await listApis(management, { limit, after });
-      return { apis: apis.map(toApi), cursor: next && toApisCursor(next) };
+    async listApis(request, context) {
+      const { items, cursor } = await page("apis", request, context);
+      return { apis: items.map(toApi), cursor };
     },
 
     async updateApi(request, context) {
-      const { apiId, ifVersion } = request;
-      const changes = toApiChanges(changesOf(UpdateApiRequestSchema, request));
-      const { management } = context;
-      const updated = await updateApi(
-        management,
-        { apiId, ifVersion, changes },
-        idempotencyKeyOf(context, apiId),
-        deps,
-      );
-      if (updated === undefined) throw noSuchApi();
-      context.note({ changed: changedFields(request) });
-      return toApi(updated);
+      return toApi(await update("api", request.apiId, [UpdateApiRequestSchema, request], context, deps));
     },
 
-    async deleteApi({ apiId, force = false }, context) {
-      const { management } = context;
-      const existed = await deleteApi(management, { apiId, force }, idempotencyKeyOf(context, apiId), deps);
-      if (!existed) throw noSuchApi();
+    async deleteApi(request, context) {
+      const { apiId, force = false } = request;
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      found("api", await deleteApi(context.management, { apiId, force }, idempotencyKey, deps));
       return {};
     },
   };
 }
 
-export function noSuchApi(): ApiError {
-  return new ApiError("NOT_FOUND", "there is no such API");
+/** An API as it is read. */
+function toApi(api: StoredApi): MessageInitShape<typeof ApiSchema> {
+  return { apiId: api.id, ...shownResource(apiFields, { ...api }) };
 }

@@ -1,18 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { AuditService, EventSchema } from "../../gen/latchkey/v1/audit_pb.js";
 import type { StoredEvent } from "../domain/event.ts";
-import { listEvents } from "../usecases/list-events.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
-import { fromCursor, toCursor } from "./page-cursor.ts";
+import { page } from "./resource-methods.ts";
 
 /** The methods of AuditService. */
 export function auditHandlers(): ManagementHandlers<typeof AuditService> {
   return {
-    async listEvents({ targetId, rootKeyId, method, since, until, limit, cursor }, { management }) {
-      const after = cursor === undefined ? undefined : fromCursor("events", cursor);
-      const filters = { targetId, actor: rootKeyId, method, sinceMs: since, untilMs: until };
-      const page = await listEvents(management, { ...filters, limit, after });
-      return { events: page.events.map(toEvent), cursor: page.cursor && toCursor("events", page.cursor) };
+    async listEvents(request, context) {
+      const { targetId, rootKeyId: actor, method, since: sinceMs, until: untilMs } = request;
+      const { items, cursor } = await page("events", request, context, { targetId, actor, method, sinceMs, untilMs });
+      return { events: items.map(toEvent), cursor };
     },
   };
 }

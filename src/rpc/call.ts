@@ -54,6 +54,8 @@ export interface Endpoint {
   readonly name: string;
   /** The permission that a root key needs, such as `keys.create`. */
   readonly permission: string;
+  /** The field of its request with the id of what it is about, such as `keyId`. */
+  readonly target?: string | undefined;
   /** Whether callers without a root key may call it too. */
   readonly isPublic: boolean;
   /**
@@ -88,8 +90,15 @@ class CallNotes {
   isForwarded = false;
   about: LogFields = {};
   readonly add = (about: LogFields): void => {
-    this.about = about;
+    this.about = { ...this.about, ...about };
   };
+
+  /** Of a key or root key that was there. Ids of owners and APIs are callers' own texts. */
+  addTarget({ target }: Endpoint, request: MessageShape<DescMessage>): void {
+    if (target !== "keyId" && target !== "rootKeyId") return;
+    const id = (request as { readonly [name: string]: unknown })[target];
+    if (typeof id === "string") this.about = { [target]: id, ...this.about };
+  }
 }
 
 /**
@@ -146,7 +155,13 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     if (endpoint.handle === undefined) throw new Error(`nothing answers ${endpoint.name}`);
     const isManaging = endpoint.isManagement && stored !== undefined && caller !== undefined;
     const management = isManaging ? managementWithin(stored, caller) : noManagement;
-    return endpoint.handle(call.read(), { call, caller, management, note: notes?.add ?? noteNothing });
+    const request = call.read();
+    const answered = endpoint.handle(request, { call, caller, management, note: notes?.add ?? noteNothing });
+    if (notes === undefined) return answered;
+    return andThen(answered, (answer) => {
+      notes.addTarget(endpoint, request);
+      return answer;
+    });
   }
 
   /** In an outage every call fails. */

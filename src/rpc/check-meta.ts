@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { JsonObject as Meta } from "../domain/key.ts";
+import type { JsonObject as Meta } from "../domain/fields.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 

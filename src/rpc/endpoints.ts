@@ -6,7 +6,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { hot, idempotent, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { hot, idempotent, permission, public$, target } from "../../gen/latchkey/v1/options_pb.js";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { CallContext, Endpoint } from "./call.ts";
 
@@ -38,6 +38,7 @@ export function createEndpoints<Service extends DescService>(
       method,
       name: nameOf(method),
       permission: permissionOf(method),
+      target: targetOf(method),
       isPublic: getOption(method, public$),
       isManagement: !getOption(method, public$) && !getOption(method, hot),
       isRead: method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS,
@@ -55,4 +56,10 @@ export function permissionOf(method: DescMethod): string {
   const stated = getOption(method, permission);
   if (stated === "") throw new Error(`${method} does not state the permission that it needs`);
   return stated;
+}
+
+/** The name in JavaScript of the field that its option names. */
+function targetOf(method: DescMethod): string | undefined {
+  const stated = getOption(method, target);
+  return method.input.fields.find(({ name }) => name === stated)?.localName;
 }

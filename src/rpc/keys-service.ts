@@ -3,103 +3,72 @@ import {
   UpdateKeyRequestSchema,
   UpdateRemainingRequestSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
-import { Secret } from "../domain/secret.ts";
-import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
-import { deleteKey } from "../usecases/delete-key.ts";
-import { getKey } from "../usecases/get-key.ts";
+import { sha256 } from "../ambient/crypto.ts";
+import { createKey } from "../usecases/create-key.ts";
 import { importKeys } from "../usecases/import-keys.ts";
-import { listKeys } from "../usecases/list-keys.ts";
+import { deleteResource } from "../usecases/manage-resource.ts";
+import type { EventDeps } from "../usecases/new-event.ts";
 import { rerollKey } from "../usecases/reroll-key.ts";
-import { updateKey } from "../usecases/update-key.ts";
-import { updateRemaining } from "../usecases/update-remaining.ts";
-import { ApiError } from "./api-error.ts";
-import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
-import { toCounterChange, toFieldChanges, toKey, toKeyToImport, toProperties } from "./key-messages.ts";
-import { fromCursor, toCursor } from "./page-cursor.ts";
+import { toKey, toProperties } from "./key-messages.ts";
+import { changeRemaining, found, page, update } from "./resource-methods.ts";
 
 /** The methods of KeysService that manage keys. Each turns its message into a call of a use case, and the result into a message. */
-export function keysHandlers(deps: CreateKeyDeps): ManagementHandlers<typeof KeysService> {
-  const createKey = createCreateKey(deps);
+export function keysHandlers(deps: EventDeps): ManagementHandlers<typeof KeysService> {
   return {
     async createKey(request, context) {
-      const created = await createKey(
-        context.management,
-        {
-          apiId: request.apiId,
-          prefix: request.prefix,
-          byteLength: request.byteLength,
-          useDefaults: request.useDefaults ?? true,
-          ...toProperties(request),
-        },
-        idempotencyKeyOf(context, request.apiId),
-      );
+      const { apiId, prefix, byteLength, useDefaults = true } = request;
+      const asked = { apiId, prefix, byteLength, useDefaults, ...toProperties(request) };
+      const created = await createKey(context.management, asked, idempotencyKeyOf(context, request), deps);
       context.note({ keyId: created.keyId });
       return created;
     },
 
     async getKey({ keyId, key = "" }, { management, note }) {
-      const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
-      const found = await getKey(management, by, deps);
-      if (found === undefined) throw noSuchKey();
-      note({ keyId: found.id });
-      return toKey(found, deps);
+      const stored = await (keyId === undefined
+        ? management.read({ kind: "keyOfSecret", digest: sha256(key), nowMs: deps.clock.nowMs() })
+        : management.read({ kind: "key", id: keyId }));
+      const read = found("key", stored);
+      note({ keyId: read.id });
+      return toKey(read, deps);
     },
 
-    async listKeys({ apiId, ownerId, enabled, expiresBefore, search, limit, cursor }, { management }) {
-      const after = cursor === undefined ? undefined : fromCursor("keys", cursor);
-      const filters = { apiId, ownerId, enabled, expiresBeforeMs: expiresBefore, search };
-      const page = await listKeys(management, { ...filters, limit, after });
-      return { keys: page.keys.map((key) => toKey(key, deps)), cursor: page.cursor && toCursor("keys", page.cursor) };
+    async listKeys({ expiresBefore: expiresBeforeMs, limit, cursor, $typeName: _, ...filters }, context) {
+      const listed = await page("keys", { limit, cursor }, context, { ...filters, expiresBeforeMs });
+      return { keys: listed.items.map((key) => toKey(key, deps)), cursor: listed.cursor };
     },
 
     async updateKey(request, context) {
-      const { keyId, ifVersion } = request;
-      const changes = toFieldChanges(changesOf(UpdateKeyRequestSchema, request));
-      const { management } = context;
-      const updated = await updateKey(management, { keyId, ifVersion, changes }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchKey();
-      context.note({ keyId, changed: changedFields(request) });
-      return toKey(updated, deps);
+      return toKey(await update("key", request.keyId, [UpdateKeyRequestSchema, request], context, deps), deps);
     },
 
-    async updateRemaining(request, context) {
-      const { keyId } = request;
-      const change = toCounterChange(request.op, changesOf(UpdateRemainingRequestSchema, request));
-      const { management } = context;
-      const updated = await updateRemaining(management, { keyId, ...change }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchKey();
-      context.note({ keyId, changed: "remaining" });
-      return updated;
+    updateRemaining(request, context) {
+      return changeRemaining("key", request.keyId, [UpdateRemainingRequestSchema, request], context, deps);
     },
 
-    async rerollKey({ keyId, overlap: overlapMs = 0, byteLength }, context) {
-      const { management } = context;
-      const idempotencyKey = idempotencyKeyOf(context);
-      const rerolled = await rerollKey(management, { keyId, overlapMs, byteLength }, idempotencyKey, deps);
-      if (rerolled === undefined) throw noSuchKey();
-      context.note({ keyId, changed: "secrets" });
-      return rerolled;
+    async rerollKey(request, context) {
+      const { keyId, overlap: overlapMs = 0, byteLength } = request;
+      const asked = { keyId, overlapMs, byteLength };
+      const rerolled = await rerollKey(context.management, asked, idempotencyKeyOf(context, request), deps);
+      context.note({ changed: "secrets" });
+      return found("key", rerolled);
     },
 
-    async importKeys({ apiId, keys }, context) {
-      const request = { apiId, keys: keys.map(toKeyToImport) };
-      const results = await importKeys(context.management, request, idempotencyKeyOf(context, apiId), deps);
+    async importKeys(request, context) {
+      const { apiId } = request;
+      const keys = request.keys.map((key) => ({ digest: key.digest, start: key.start ?? "", ...toProperties(key) }));
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      const results = await importKeys(context.management, { apiId, keys }, idempotencyKey, deps);
       const imported = results.filter((result) => "keyId" in result).length;
       context.note({ imported, refused: results.length - imported });
       return { results: [...results] };
     },
 
-    async deleteKey({ keyId }, context) {
-      const existed = await deleteKey(context.management, keyId, idempotencyKeyOf(context), deps);
-      if (!existed) throw noSuchKey();
-      context.note({ keyId });
+    async deleteKey(request, context) {
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      found("key", await deleteResource(context.management, "deleteKey", request.keyId, idempotencyKey, deps));
       return {};
     },
   };
-}
-
-export function noSuchKey(): ApiError {
-  return new ApiError("NOT_FOUND", "there is no such key");
 }

@@ -1,22 +1,20 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
+  type OwnerSchema,
   type OwnersService,
   OwnersServiceUpdateRemainingRequestSchema,
   UpdateOwnerRequestSchema,
 } from "../../gen/latchkey/v1/owners_pb.js";
+import type { StoredOwner } from "../domain/owner.ts";
+import { ownerFields } from "../domain/resources.ts";
 import { requirePermission } from "../usecases/authorise.ts";
-import { createOwner } from "../usecases/create-owner.ts";
 import { type DeleteOwnerRequest, deleteOwner } from "../usecases/delete-owner.ts";
+import { createResource } from "../usecases/manage-resource.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
-import { getOwner, listOwners } from "../usecases/read-owners.ts";
-import { updateOwner } from "../usecases/update-owner.ts";
-import { updateRemaining } from "../usecases/update-remaining.ts";
-import { ApiError } from "./api-error.ts";
-import { changedFields, changesOf } from "./decoding/update-fields.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
+import { propertiesIn, shownResource } from "./field-messages.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
-import { toCounterChange } from "./key-messages.ts";
-import { toNewOwner, toOwner, toOwnerChanges } from "./owner-messages.ts";
-import { fromCursor, toCursor } from "./page-cursor.ts";
+import { changeRemaining, found, page, update } from "./resource-methods.ts";
 
 /**
  * The methods of OwnersService. Each turns its message into a call of a use case, and the result into a message. The log has
@@ -25,41 +23,28 @@ import { fromCursor, toCursor } from "./page-cursor.ts";
 export function ownersHandlers(deps: EventDeps): ManagementHandlers<typeof OwnersService> {
   return {
     async createOwner(request, context) {
-      const { management } = context;
-      const created = await createOwner(management, toNewOwner(request), idempotencyKeyOf(context), deps);
-      return toOwner(created);
+      const { ownerId: id, remaining } = request;
+      const owner = { id, remaining, ...propertiesIn(ownerFields, request) };
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      return toOwner(await createResource(context.management, "owner", owner, owner, idempotencyKey, deps));
     },
 
-    async getOwner({ ownerId }, { management }) {
-      const found = await getOwner(management, ownerId);
-      if (found === undefined) throw noSuchOwner();
-      return toOwner(found);
+    async getOwner({ ownerId: id }, { management }) {
+      return toOwner(found("owner", await management.read({ kind: "owner", id })));
     },
 
-    async listOwners({ limit, cursor }, { management }) {
-      const after = cursor === undefined ? undefined : fromCursor("owners", cursor);
-      const page = await listOwners(management, { limit, after });
-      return { owners: page.owners.map(toOwner), cursor: page.cursor && toCursor("owners", page.cursor) };
+    async listOwners(request, context) {
+      const { items, cursor } = await page("owners", request, context);
+      return { owners: items.map(toOwner), cursor };
     },
 
     async updateOwner(request, context) {
-      const { ownerId, ifVersion } = request;
-      const changes = toOwnerChanges(changesOf(UpdateOwnerRequestSchema, request));
-      const { management } = context;
-      const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchOwner();
-      context.note({ changed: changedFields(request) });
-      return toOwner(updated);
+      return toOwner(await update("owner", request.ownerId, [UpdateOwnerRequestSchema, request], context, deps));
     },
 
-    async updateRemaining(request, context) {
-      const { ownerId } = request;
-      const change = toCounterChange(request.op, changesOf(OwnersServiceUpdateRemainingRequestSchema, request));
-      const { management } = context;
-      const updated = await updateRemaining(management, { ownerId, ...change }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchOwner();
-      context.note({ changed: "remaining" });
-      return updated;
+    updateRemaining(request, context) {
+      const asked = [OwnersServiceUpdateRemainingRequestSchema, request] as const;
+      return changeRemaining("owner", request.ownerId, asked, context, deps);
     },
 
     async deleteOwner(request, context) {
@@ -68,14 +53,15 @@ export function ownersHandlers(deps: EventDeps): ManagementHandlers<typeof Owner
       const keys = request.keys as DeleteOwnerRequest["keys"];
       if (keys === "disable") requirePermission(context.caller, "keys.update");
       if (keys === "delete") requirePermission(context.caller, "keys.delete");
-      const { management } = context;
-      const existed = await deleteOwner(management, { ownerId, keys }, idempotencyKeyOf(context), deps);
-      if (!existed) throw noSuchOwner();
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      found("owner", await deleteOwner(context.management, { ownerId, keys }, idempotencyKey, deps));
       return {};
     },
   };
 }
 
-function noSuchOwner(): ApiError {
-  return new ApiError("NOT_FOUND", "there is no such owner");
+/** An owner as it is read. */
+function toOwner({ id: ownerId, counter, ...stored }: StoredOwner): MessageInitShape<typeof OwnerSchema> {
+  const shown = shownResource(ownerFields, { ...stored, id: ownerId, refill: counter?.refill });
+  return { ...shown, ownerId, remaining: counter?.remaining };
 }

@@ -2,9 +2,9 @@ import type { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { andThen } from "../domain/maybe-promise.ts";
 import { includesApi } from "../domain/root-key.ts";
 import { type LimitAnswer, type LimitDeps, limit } from "../usecases/limit.ts";
-import { noSuchApi } from "./apis-service.ts";
 import type { FrontHandlers } from "./endpoints.ts";
 import { InvalidRequest } from "./invalid-request.ts";
+import { found } from "./resource-methods.ts";
 
 /** The methods of RatelimitsService. */
 export function ratelimitsHandlers(deps: LimitDeps): FrontHandlers<typeof RatelimitsService> {
@@ -21,7 +21,7 @@ export function ratelimitsHandlers(deps: LimitDeps): FrontHandlers<typeof Rateli
 function checkApi(apiIds: readonly string[], apiId: string | undefined): void {
   const message = "is needed, because the root key is limited to some APIs";
   if (apiId === undefined) throw new InvalidRequest([{ path: "apiId", message }]);
-  if (!includesApi(apiIds, apiId)) throw noSuchApi();
+  found("api", includesApi(apiIds, apiId));
 }
 
 function toAnswer({ isWithin, state: { limit, remaining, resetMs } }: LimitAnswer) {

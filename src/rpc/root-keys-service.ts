@@ -6,19 +6,17 @@ import {
   UpdateRootKeyRequestSchema,
 } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { services } from "../../gen/latchkey/v1/services.ts";
+import { rootKeyFields } from "../domain/resources.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import { createRootKey } from "../usecases/create-root-key.ts";
+import { deleteResource } from "../usecases/manage-resource.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
-import { revokeRootKey } from "../usecases/revoke-root-key.ts";
-import { updateRootKey } from "../usecases/update-root-key.ts";
-import { ApiError } from "./api-error.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
+import { shownResource } from "./field-messages.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { Violations } from "./invalid-request.ts";
-import { fromCursor, toCursor } from "./page-cursor.ts";
-
-const limitDefault = 50;
+import { found, page, update } from "./resource-methods.ts";
 
 /** The methods of RootKeysService. */
 export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof RootKeysService> {
@@ -35,52 +33,40 @@ export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof Roo
   }
 
   return {
-    async createRootKey({ name, permissions, apiIds, allApis, expires: expiresAtMs }, context) {
-      const created = await createRootKey(
-        context.management,
-        {
-          name,
-          permissions: checkPermissions(permissions),
-          apiIds: checkApis(apiIds.length === 0 ? undefined : apiIds, allApis),
-          expiresAtMs,
-        },
-        idempotencyKeyOf(context),
-        deps,
-      );
+    async createRootKey(request, context) {
+      const { name, permissions, apiIds, allApis, expires: expiresAtMs } = request;
+      const asked = {
+        name,
+        permissions: checkPermissions(permissions),
+        apiIds: checkApis(apiIds.length === 0 ? undefined : apiIds, allApis),
+        expiresAtMs,
+      };
+      const created = await createRootKey(context.management, asked, idempotencyKeyOf(context, request), deps);
       context.note({ rootKeyId: created.rootKeyId });
       return created;
     },
 
-    async listRootKeys({ limit = limitDefault, cursor }, { management }) {
-      const after = cursor === undefined ? undefined : fromCursor("rootKeys", cursor);
-      const page = await management.read({ kind: "rootKeys", limit, after });
-      return { rootKeys: page.rootKeys.map(toRootKey), cursor: page.cursor && toCursor("rootKeys", page.cursor) };
+    async listRootKeys(request, context) {
+      const { items, cursor } = await page("rootKeys", request, context);
+      return { rootKeys: items.map(toRootKey), cursor };
     },
 
     async updateRootKey(request, context) {
-      const { rootKeyId, ifVersion } = request;
-      const fields = changesOf(UpdateRootKeyRequestSchema, request);
-      const { name, permissions, allApis, expires: expiresAtMs } = fields;
-      const apis = checkApis(fields.apiIds, allApis);
-      const apiIds = allApis === true ? null : apis;
-      const changes = { name, permissions: permissions && checkPermissions(permissions), apiIds, expiresAtMs };
-      const { management } = context;
-      const updated = await updateRootKey(
-        management,
-        { rootKeyId, ifVersion, changes },
-        idempotencyKeyOf(context),
-        deps,
-      );
-      if (updated === undefined) throw noSuchRootKey();
-      const changed = request.updateMask?.paths.join();
-      context.note({ rootKeyId, changed });
-      return toRootKey(updated);
+      const asked = [UpdateRootKeyRequestSchema, request] as const;
+      const { permissions, apiIds, allApis, ...others } = changesOf(...asked);
+      const apis = checkApis(apiIds, allApis);
+      const changes = {
+        ...others,
+        permissions: permissions && checkPermissions(permissions),
+        apiIds: allApis === true ? null : apis,
+      };
+      return toRootKey(await update("rootKey", request.rootKeyId, asked, context, deps, changes));
     },
 
-    async revokeRootKey({ rootKeyId }, context) {
-      const existed = await revokeRootKey(context.management, rootKeyId, idempotencyKeyOf(context), deps);
-      if (!existed) throw noSuchRootKey();
-      context.note({ rootKeyId });
+    async revokeRootKey(request, context) {
+      const idempotencyKey = idempotencyKeyOf(context, request);
+      const revoked = deleteResource(context.management, "revokeRootKey", request.rootKeyId, idempotencyKey, deps);
+      found("rootKey", await revoked);
       return {};
     },
   };
@@ -105,22 +91,7 @@ function knownPermissions(all: readonly DescService[]): ReadonlySet<string> {
   return new Set(["*", ...single.map((one) => one.replace(/\..*/, ".*")), ...single]);
 }
 
-function noSuchRootKey(): ApiError {
-  return new ApiError("NOT_FOUND", "there is no such root key");
-}
-
-function toRootKey(rootKey: StoredRootKey): MessageInitShape<typeof RootKeySchema> {
-  const { id, start, name, permissions, apiIds, expiresAtMs, createdAtMs, updatedAtMs, version } = rootKey;
-  return {
-    rootKeyId: id,
-    start,
-    name,
-    permissions: [...permissions],
-    apiIds: [...(apiIds ?? [])],
-    allApis: apiIds === undefined,
-    expires: expiresAtMs,
-    createdAt: createdAtMs,
-    updatedAt: updatedAtMs,
-    version,
-  };
+function toRootKey({ id: rootKeyId, start, ...stored }: StoredRootKey): MessageInitShape<typeof RootKeySchema> {
+  const shown = shownResource(rootKeyFields, { ...stored, id: rootKeyId });
+  return { ...shown, rootKeyId, start, allApis: stored.apiIds === undefined };
 }

@@ -5,7 +5,7 @@ import { IncompleteRule } from "../domain/partial-changes.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { StateConflict } from "../usecases/conflict.ts";
-import { ExpiresInThePast, NoSuchApi } from "../usecases/create-key.ts";
+import { ExpiresInThePast, NoSuchApi } from "../usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";

@@ -11,7 +11,7 @@ import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import type { FrontHandlers } from "./endpoints.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import { toCosts, toExplanation, toVerification } from "./key-messages.ts";
-import { noSuchKey } from "./keys-service.ts";
+import { found } from "./resource-methods.ts";
 
 /** What verifications and their explanations need. */
 export type VerificationDeps = Pick<Ambient, "metrics"> & VerifyKeyDeps & ExplainKeyDeps;
@@ -58,7 +58,7 @@ export function verificationHandlers(deps: VerificationDeps): FrontHandlers<type
       const permissions = readQuery(request.permissions);
       const asked = { by, apiId, permissions, ip: readAddress(request.ip), costs: toCosts(request) };
       const explanation = await explainKey((caller as Caller).rootKey, asked, deps);
-      if (keyId !== undefined && explanation.code === "NOT_FOUND") throw noSuchKey();
+      found("key", keyId === undefined || explanation.code !== "NOT_FOUND");
       note({ keyId });
       return toExplanation(explanation);
     },

@@ -1,6 +1,6 @@
 import { sameValue } from "../config/same-value.ts";
 import type { Settings } from "../config/settings.ts";
-import { variables } from "../config/variables.ts";
+import { type Variable, variables } from "../config/variables.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 
 type Follower = (next: Settings, before: Settings) => MaybePromise<void>;
@@ -68,7 +68,7 @@ export function takeOver(
   const changed: string[] = [];
   const fixed: string[] = [];
   const kept = keptBy(current, next);
-  for (const [setting, { name, live }] of Object.entries(variables)) {
+  for (const [setting, { name, live }] of Object.entries<Variable<unknown>>(variables)) {
     const value = next[setting as keyof Settings];
     if (sameValue(value, current[setting as keyof Settings])) continue;
     const isTaken = live && !kept.has(setting);

@@ -1,5 +1,5 @@
 import type { Change, ChangeAudience } from "./changes.ts";
-import { type Command, targetIdOf } from "./commands.ts";
+import { type Command, resourceOf, targetIdOf } from "./commands.ts";
 import type { Management, Outcome } from "./management.ts";
 
 /**
@@ -27,29 +27,23 @@ export function announceChanges(management: Management, audiences: readonly Chan
 function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefined): readonly Change[] {
   // Nothing was changed.
   if (outcome?.outcome === "conflict") return [];
-  switch (command.kind) {
-    // No cache knows what is being created.
-    case "createKey":
-    case "createRootKey":
-      return [];
-    case "updateRootKey":
-    case "revokeRootKey":
-      return [{ kind: "rootKeys" }];
-    case "importKeys":
-      return [{ kind: "imports" }];
-    // One that is missing too: it may have been deleted by a change whose answer was lost.
-    case "createOwner":
-    case "updateOwner":
-    case "updateOwnerRemaining":
-    case "stopOwner":
-    case "deleteOwner":
-      return [{ kind: "owner", ownerId: targetIdOf(command), isNew: command.kind === "createOwner" }];
+  const id = targetIdOf(command);
+  switch (resourceOf(command)) {
+    case "owner":
+      // One that is missing too: it may have been deleted by a change whose answer was lost.
+      return [{ kind: "owner", ownerId: id, isNew: command.kind === "createOwner" }];
+    case "rootKey":
+      // No cache knows what is being created.
+      return command.kind === "createRootKey" ? [] : [{ kind: "rootKeys" }];
+    case "api":
+    case "key":
+      if (command.kind === "createKey") return [];
+      if (command.kind === "importKeys") return [{ kind: "imports" }];
   }
   if (outcome?.outcome === "done") return outcome.changed.map((change) => ({ kind: "key", ...change }));
   // Of a change of an API it is not known which keys it has changed: the change feed tells.
-  if (!("keyId" in command)) return [];
-  // One that is missing too: it may have been deleted by a change whose answer was lost.
-  return [{ kind: "key", keyId: command.keyId, digests: undefined }];
+  if (resourceOf(command) === "api") return [];
+  return [{ kind: "key", keyId: id, digests: undefined }];
 }
 
 /** All at once: one after the other, hundreds would each wait for threads and for Redis. One that fails stops no other. */

@@ -1,12 +1,13 @@
+import { type CachedKey, toCachedKey } from "../../gen/latchkey/resources/cached_key.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Key } from "../domain/key.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import { type CachedKey, Interner, toCachedKey } from "./cached-key.ts";
 import type { Change, ChangeCache } from "./changes.ts";
 import { DigestMap } from "./digest-map.ts";
+import { Interner } from "./interner.ts";
 import type { KeyLookup, LookupOptions } from "./key-lookup.ts";
 import { PendingLookups } from "./pending-lookups.ts";
 

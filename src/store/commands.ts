@@ -1,21 +1,66 @@
-import type { ApiFieldChanges, KeyDefaults } from "../domain/api.ts";
-import type { KeyFieldChanges, NewKey } from "../domain/key.ts";
-import type { NewOwner, OwnerFieldChanges } from "../domain/owner.ts";
-import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
+import type { NewApi } from "../domain/api.ts";
+import type { ChangesOf } from "../domain/fields.ts";
+import type { NewKey } from "../domain/key.ts";
+import type { NewOwner } from "../domain/owner.ts";
+import type { Resource, resources } from "../domain/resources.ts";
+import type { NewRootKey } from "../domain/root-key.ts";
 
 /**
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command = KeyCommand | RootKeyCommand | ApiCommand | OwnerCommand;
+export type Command =
+  | CreateKey
+  | UpdateKey
+  | UpdateRemaining
+  | RerollKey
+  | DeleteKey
+  | ImportKeys
+  | CreateOwner
+  | UpdateOwner
+  | UpdateOwnerRemaining
+  | StopOwner
+  | DeleteOwner
+  | CreateApi
+  | UpdateApi
+  | StopApi
+  | DeleteApiKeys
+  | DeleteApi
+  | CreateRootKey
+  | UpdateRootKey
+  | RevokeRootKey;
 
-export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey | ImportKeys;
+/** What each command is about, and the method that makes it, as it is called in JSON. */
+const about = {
+  createKey: ["key", "keys.createKey"],
+  updateKey: ["key", "keys.updateKey"],
+  updateRemaining: ["key", "keys.updateRemaining"],
+  rerollKey: ["key", "keys.rerollKey"],
+  deleteKey: ["key", "keys.deleteKey"],
+  importKeys: ["key", "keys.importKeys"],
+  createOwner: ["owner", "owners.createOwner"],
+  updateOwner: ["owner", "owners.updateOwner"],
+  updateOwnerRemaining: ["owner", "owners.updateRemaining"],
+  // The deletion of an owner, or of an API, with its keys is one call.
+  stopOwner: ["owner", "owners.deleteOwner"],
+  deleteOwner: ["owner", "owners.deleteOwner"],
+  createApi: ["api", "apis.createApi"],
+  updateApi: ["api", "apis.updateApi"],
+  stopApi: ["api", "apis.deleteApi"],
+  deleteApiKeys: ["api", "apis.deleteApi"],
+  deleteApi: ["api", "apis.deleteApi"],
+  createRootKey: ["rootKey", "rootKeys.createRootKey"],
+  updateRootKey: ["rootKey", "rootKeys.updateRootKey"],
+  revokeRootKey: ["rootKey", "rootKeys.revokeRootKey"],
+} as const satisfies { readonly [Kind in Command["kind"]]: readonly [Resource, string] };
 
-export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
+export function resourceOf({ kind }: Pick<Command, "kind">): Resource {
+  return about[kind][0];
+}
 
-export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
-
-export type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | StopOwner | DeleteOwner;
+export function methodOf({ kind }: Pick<Command, "kind">): string {
+  return about[kind][1];
+}
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -32,35 +77,49 @@ export interface NewEvent {
   readonly actor: string;
 }
 
+/** A change that makes something. */
+interface Creation<Kind extends string, New> extends Change<Kind> {
+  readonly created: New;
+}
+
+/** A change of something that is there. */
+interface ChangeOf<Kind extends string> extends Change<Kind> {
+  readonly id: string;
+}
+
+interface VersionedChange<Kind extends string> extends ChangeOf<Kind> {
+  /** Only if this is its version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
+}
+
+/** Sets each field that is there; null removes it. */
+interface Update<Kind extends string, Of extends Resource> extends VersionedChange<Kind> {
+  readonly changes: ChangesOf<(typeof resources)[Of]>;
+}
+
 /**
  * Stores a key with its secret and counter, and creates its API if there is none. An API that is being deleted takes no key: a
  * conflict.
  */
-export interface CreateKey extends Change<"createKey"> {
-  readonly key: NewKey;
+export interface CreateKey extends Creation<"createKey", NewKey> {
   /** If there is no such API, the outcome is `missing`. Set where the setting is known: a caller cannot choose it. */
   readonly apiMustExist?: boolean | undefined;
 }
 
 /**
- * Sets each field that is there; null removes it. An open window keeps its end and its granted permits, also while the key
- * is in the other mode: otherwise one window could grant its limit twice. A refill rule begins at the latest boundary by the
- * ledger's clock, after every refill that was due by the rule before; only a key with a counter can have one.
+ * An open window keeps its end and its granted permits, also while the key is in the other mode: otherwise one window could
+ * grant its limit twice. A refill rule begins at the latest boundary by the ledger's clock, after every refill that was due by
+ * the rule before; only a key with a counter can have one. The same for an owner.
  */
-export interface UpdateKey extends Change<"updateKey"> {
-  readonly keyId: string;
-  /** Only if this is the key's version; any other is a conflict. */
-  readonly ifVersion?: number | undefined;
-  readonly changes: KeyFieldChanges;
-}
+export interface UpdateKey extends Update<"updateKey", "key"> {}
+export interface UpdateOwner extends Update<"updateOwner", "owner"> {}
 
 /**
- * Changes a key's counter, after every refill that is due by the ledger's clock, and one at a time with refills and uses:
- * each use counts either before it or after it. A counter keeps its refill rule.
+ * Changes the counter of a key or an owner, after every refill that is due by the ledger's clock, and one at a time with
+ * refills and uses: each use counts either before it or after it. A counter keeps its refill rule.
  */
-export interface UpdateRemaining extends Change<"updateRemaining">, CounterChange {
-  readonly keyId: string;
-}
+export interface UpdateRemaining extends VersionedChange<"updateRemaining">, CounterChange {}
+export interface UpdateOwnerRemaining extends VersionedChange<"updateOwnerRemaining">, CounterChange {}
 
 export interface CounterChange {
   /** A key or owner without a counter gets one by `set`. */
@@ -73,8 +132,7 @@ export interface CounterChange {
  * Gives a key another secret. The one before lives on for the overlap and spends the same counter and window; a secret that
  * was replaced earlier ends with this change. So a key has two at most.
  */
-export interface RerollKey extends Change<"rerollKey"> {
-  readonly keyId: string;
+export interface RerollKey extends ChangeOf<"rerollKey"> {
   readonly secretDigest: string;
   readonly start: string;
   /** From the moment of the change on, in milliseconds. 0: the secret before ends with it. */
@@ -82,11 +140,7 @@ export interface RerollKey extends Change<"rerollKey"> {
 }
 
 /** Removes a key with its secrets, counter and window. Of several deletions of one key, one finds it. */
-export interface DeleteKey extends Change<"deleteKey"> {
-  readonly keyId: string;
-  /** Only if this is the key's version; any other is a conflict. */
-  readonly ifVersion?: number | undefined;
-}
+export interface DeleteKey extends VersionedChange<"deleteKey"> {}
 
 /**
  * Stores keys whose secrets others have made, and creates their API if there is none. One whose digest exists, as that of a
@@ -104,47 +158,23 @@ export interface ImportedKey extends NewKey {
   readonly eventId: string;
 }
 
-/** Stores a root key. */
-export interface CreateRootKey extends Change<"createRootKey"> {
-  readonly rootKey: NewRootKey;
-}
-
-export interface UpdateRootKey extends Change<"updateRootKey"> {
-  readonly rootKeyId: string;
-  /** Only if this is its version; any other is a conflict. */
-  readonly ifVersion?: number | undefined;
-  readonly changes: RootKeyFieldChanges;
-}
+export interface CreateRootKey extends Creation<"createRootKey", NewRootKey> {}
+export interface UpdateRootKey extends Update<"updateRootKey", "rootKey"> {}
 
 /** Removes a root key. Of several of one, one finds it. */
-export interface RevokeRootKey extends Change<"revokeRootKey"> {
-  readonly rootKeyId: string;
-  readonly ifVersion?: number | undefined;
-}
+export interface RevokeRootKey extends VersionedChange<"revokeRootKey"> {}
 
 /** One that exists is a conflict. */
-export interface CreateApi extends Change<"createApi"> {
-  readonly apiId: string;
-  readonly name: string | undefined;
-  readonly defaults: KeyDefaults;
-}
+export interface CreateApi extends Creation<"createApi", NewApi> {}
 
-/** Sets each field that is there; null removes it. Keys that exist stay as they are. */
-export interface UpdateApi extends Change<"updateApi"> {
-  readonly apiId: string;
-  /** Only if this is the API's version; any other is a conflict. */
-  readonly ifVersion?: number | undefined;
-  readonly changes: ApiFieldChanges;
-}
+/** Keys that exist stay as they are. */
+export interface UpdateApi extends Update<"updateApi", "api"> {}
 
 /** From then on the API takes no keys. Its keys stay, and verify as before. */
-export interface StopApi extends Change<"stopApi"> {
-  readonly apiId: string;
-}
+export interface StopApi extends ChangeOf<"stopApi"> {}
 
 /** Deletes keys of an API that takes no more, in the order of their ids, at most `limit` of them. */
-export interface DeleteApiKeys extends Change<"deleteApiKeys"> {
-  readonly apiId: string;
+export interface DeleteApiKeys extends ChangeOf<"deleteApiKeys"> {
   readonly limit: number;
 }
 
@@ -152,44 +182,19 @@ export interface DeleteApiKeys extends Change<"deleteApiKeys"> {
 export const deletedKeysMax = 500;
 
 /** Removes an API. If it has keys, it is a conflict. */
-export interface DeleteApi extends Change<"deleteApi"> {
-  readonly apiId: string;
+export interface DeleteApi extends ChangeOf<"deleteApi"> {
   /** Only one that takes no keys: one that was made anew meanwhile is `missing`. */
   readonly isStopped: boolean;
 }
 
 /** Stores the record of an owner with its counter. One that exists is a conflict. Keys can have named the owner before. */
-export interface CreateOwner extends Change<"createOwner"> {
-  readonly owner: NewOwner;
-}
-
-/**
- * Sets each field that is there; null removes it. Open windows and refill rules are treated as those of a key: see
- * `UpdateKey`.
- */
-export interface UpdateOwner extends Change<"updateOwner"> {
-  readonly ownerId: string;
-  /** Only if this is the owner's version; any other is a conflict. */
-  readonly ifVersion?: number | undefined;
-  readonly changes: OwnerFieldChanges;
-}
-
-/** Changes an owner's counter as `UpdateRemaining` does a key's. */
-export interface UpdateOwnerRemaining extends Change<"updateOwnerRemaining">, CounterChange {
-  readonly ownerId: string;
-  readonly ifVersion?: number | undefined;
-}
+export interface CreateOwner extends Creation<"createOwner", NewOwner> {}
 
 /** Disables an owner that is being deleted: from then on none of its keys can be used. */
-export interface StopOwner extends Change<"stopOwner"> {
-  readonly ownerId: string;
-  readonly ifVersion?: number | undefined;
-}
+export interface StopOwner extends VersionedChange<"stopOwner"> {}
 
 /** Removes the record of an owner with its counter and windows. Its keys stay, and share nothing any more. */
-export interface DeleteOwner extends Change<"deleteOwner"> {
-  readonly ownerId: string;
-  readonly ifVersion?: number | undefined;
+export interface DeleteOwner extends VersionedChange<"deleteOwner"> {
   /** If there are such keys, it is a conflict that says how many. */
   readonly unless?: KeysOfOwner | undefined;
 }
@@ -205,29 +210,10 @@ export interface KeysOfOwner {
 /** Keys of an owner are counted up to here: more are one more than this. */
 export const countedKeysMax = 10_000;
 
-/** What a command is about, such as a key, a new one included. */
+/** What a command is about, a new key included; of several keys the first. */
 export function targetIdOf(command: Command): string {
-  switch (command.kind) {
-    case "createKey":
-      return command.key.id;
-    // Of several keys the first.
-    case "importKeys":
-      return command.keys[0]?.id ?? "";
-    case "createRootKey":
-      return command.rootKey.id;
-    case "updateRootKey":
-    case "revokeRootKey":
-      return command.rootKeyId;
-    case "createOwner":
-      return command.owner.id;
-    case "updateOwner":
-    case "updateOwnerRemaining":
-    case "stopOwner":
-    case "deleteOwner":
-      return command.ownerId;
-    default:
-      return "apiId" in command ? command.apiId : command.keyId;
-  }
+  if ("id" in command) return command.id;
+  return "created" in command ? command.created.id : (command.keys[0]?.id ?? "");
 }
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */

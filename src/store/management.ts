@@ -1,10 +1,6 @@
-import type { StoredApi } from "../domain/api.ts";
-import type { StoredKey } from "../domain/key.ts";
-import type { StoredOwner } from "../domain/owner.ts";
-import type { StoredRootKey } from "../domain/root-key.ts";
 import type { KeyChange } from "./changes.ts";
 import type { Command, IdempotencyRecord, KeptAnswer } from "./commands.ts";
-import type { Answers, Query } from "./queries.ts";
+import type { Answers, Query, StoredResources } from "./queries.ts";
 
 /** Everything that the holder of a root key can do with stored data. Every method may throw `Unavailable`. */
 export interface Management {
@@ -20,21 +16,25 @@ export interface Management {
 
 /** What a command that was carried out answers, by its kind. Others answer nothing. */
 export interface ChangeAnswers {
-  /** The balance and the key's version, as the change left them. */
-  readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
-  readonly updateKey: StoredKey;
-  readonly updateRootKey: StoredRootKey;
-  readonly createOwner: StoredOwner;
-  readonly updateOwner: StoredOwner;
-  readonly stopOwner: StoredOwner;
-  /** As of `updateRemaining`. */
-  readonly updateOwnerRemaining: { readonly remaining: number | undefined; readonly version: number };
-  readonly createApi: StoredApi;
-  readonly updateApi: StoredApi;
+  readonly updateKey: StoredResources["key"];
+  /** The balance, and the version of the key or owner, as the change left them. */
+  readonly updateRemaining: ChangedBalance;
+  readonly updateOwnerRemaining: ChangedBalance;
+  readonly createOwner: StoredResources["owner"];
+  readonly updateOwner: StoredResources["owner"];
+  readonly stopOwner: StoredResources["owner"];
+  readonly createApi: StoredResources["api"];
+  readonly updateApi: StoredResources["api"];
+  readonly updateRootKey: StoredResources["rootKey"];
   /** How many keys were deleted. Fewer than asked for: there are no more. */
   readonly deleteApiKeys: { readonly deleted: number };
   /** The ids of the keys that were stored. */
   readonly importKeys: { readonly keyIds: readonly string[] };
+}
+
+interface ChangedBalance {
+  readonly remaining: number | undefined;
+  readonly version: number;
 }
 
 /** What became of a command of this kind; without a kind, of one that answers nothing. */

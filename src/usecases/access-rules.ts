@@ -1,6 +1,6 @@
 import { Forbidden } from "../domain/forbidden.ts";
 import { type Allowance, allowanceAfter, grantRefusal, includesApi, includesApis } from "../domain/root-key.ts";
-import type { Command } from "../store/commands.ts";
+import { type Command, resourceOf, targetIdOf } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
 
@@ -9,96 +9,8 @@ import type { Answers, Query } from "../store/queries.ts";
  * the method that was called was checked before.
  */
 
-/** What a command changes: something of an API, a key, an owner, root keys, or what only a root key of all APIs may change. */
-type Target = { readonly apiId: string } | { readonly keyId: string } | OwnerTarget | RootKeyTarget | "all APIs";
-
-/** The owner that is changed or deleted, if it is there, and the APIs that it is to concern: null for all. */
-interface OwnerTarget {
-  readonly ownerId: string | undefined;
-  /** Undefined: as before. */
-  readonly apiIdsAfter: ApiIds | null | undefined;
-}
-
-/** The root key that is changed or revoked, if it is there, and what one would allow afterwards. */
-interface RootKeyTarget {
-  readonly rootKeyId: string | undefined;
-  readonly after: (before: Allowance) => Allowance;
-}
-
-const ofKey = ({ keyId }: { readonly keyId: string }) => ({ keyId });
-const ofOwner = ({ ownerId }: { readonly ownerId: string }) => ({ ownerId, apiIdsAfter: undefined });
-const ofApi = ({ apiId }: { readonly apiId: string }) => ({ apiId });
-
-const targets: { readonly [Kind in Command["kind"]]: (command: Extract<Command, { kind: Kind }>) => Target } = {
-  createKey: ({ key }) => ({ apiId: key.apiId }),
-  updateKey: ofKey,
-  updateRemaining: ofKey,
-  rerollKey: ofKey,
-  deleteKey: ofKey,
-  importKeys: ofApi,
-  createRootKey: ({ rootKey }) => ({ rootKeyId: undefined, after: () => rootKey }),
-  updateRootKey: ({ rootKeyId, changes }) => ({ rootKeyId, after: (before) => allowanceAfter(before, changes) }),
-  revokeRootKey: ({ rootKeyId }) => ({ rootKeyId, after: (before) => before }),
-  createApi: () => "all APIs",
-  updateApi: ofApi,
-  stopApi: ofApi,
-  deleteApiKeys: ofApi,
-  deleteApi: ofApi,
-  createOwner: ({ owner }) => ({ ownerId: undefined, apiIdsAfter: owner.apiIds ?? null }),
-  updateOwner: ({ ownerId, changes }) => ({ ownerId, apiIdsAfter: changes.apiIds }),
-  updateOwnerRemaining: ofOwner,
-  stopOwner: ofOwner,
-  deleteOwner: ofOwner,
-};
-
 type ApiIds = readonly string[];
-
-/** The answer for a root key that is limited to these APIs: what belongs to others is not there. */
-type Read<Asked extends Query> = (query: Asked, apiIds: ApiIds, store: Store) => Promise<Answers[Asked["kind"]]>;
-
 type Store = Pick<Management, "read">;
-
-const ownKey = (key: Answers["key"], apiIds: ApiIds) => (key && includesApi(apiIds, key.apiId) ? key : undefined);
-const readOwnKey = async (query: Extract<Query, { kind: "key" | "keyOfSecret" }>, apiIds: ApiIds, store: Store) =>
-  ownKey(await store.read(query), apiIds);
-
-async function readOwnOwner(query: Extract<Query, { kind: "owner" }>, apiIds: ApiIds, store: Store) {
-  const owner = await store.read(query);
-  return owner && includesApis(apiIds, owner.apiIds) ? owner : undefined;
-}
-
-const refuseLimited = async (_: Query, apiIds: ApiIds): Promise<never> => {
-  throw new Forbidden(grantRefusal({ ...nothing, apiIds }, nothing));
-};
-async function readOwnApi<Asked extends Extract<Query, { kind: "api" | "apiDefaults" }>>(
-  query: Asked,
-  apiIds: ApiIds,
-  store: Store,
-): Promise<Answers[Asked["kind"]]> {
-  return includesApi(apiIds, query.apiId) ? store.read(query) : (undefined as Answers[Asked["kind"]]);
-}
-
-const reads: { readonly [Kind in Query["kind"]]: Read<Extract<Query, { kind: Kind }>> } = {
-  // It names what was made or changed, which must be a key of an API of the root key's own: only who creates keys asks.
-  async keptAnswer(query, apiIds, store) {
-    const kept = await store.read(query);
-    return kept && (await readOwnKey({ kind: "key", keyId: kept.targetId }, apiIds, store)) && kept;
-  },
-  key: readOwnKey,
-  keyOfSecret: readOwnKey,
-  keys: (query, apiIds, store) => store.read({ ...query, apiIds }),
-  rootKey: refuseLimited,
-  rootKeys: refuseLimited,
-  api: readOwnApi,
-  apiDefaults: readOwnApi,
-  apis: (query, within, store) => store.read({ ...query, within }),
-  owner: readOwnOwner,
-  // For explanations of the key.
-  ownerOfKey: async (query, apiIds, store) =>
-    (await readOwnKey({ ...query, kind: "key" }, apiIds, store)) && store.read(query),
-  owners: (query, within, store) => store.read({ ...query, within }),
-  events: (query, apiIds, store) => store.read({ ...query, apiIds }),
-};
 
 /**
  * The command as it may be carried out under a root key that allows this; undefined if what it is about is not there for
@@ -109,16 +21,25 @@ export async function commandWithin<Made extends Command>(
   allowance: Allowance,
   store: Store,
 ): Promise<Made | undefined> {
-  const target = (targets[command.kind] as (command: Made) => Target)(command);
   const { apiIds } = allowance;
-  if (target === "all APIs") return apiIds === undefined ? command : undefined;
-  if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
+  const resource = resourceOf(command);
+  if (resource === "rootKey") return rootKeyCommandWithin(command, allowance, store);
   if (apiIds === undefined) return command;
-  if ("apiId" in target) return includesApi(apiIds, target.apiId) ? command : undefined;
-  if ("ownerId" in target) return ownerCommandWithin(command, target, apiIds, store);
+  if (resource === "owner") return ownerCommandWithin(command, apiIds, store);
+  // Only a root key of all APIs may create others.
+  if (command.kind === "createApi") return undefined;
+  const apiId = apiIdIn(command);
+  if (apiId !== undefined) return includesApi(apiIds, apiId) ? command : undefined;
   // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.
-  const key = await store.read({ kind: "key", keyId: target.keyId });
-  return key === undefined || includesApi(apiIds, key.apiId) ? command : { ...command, keyId: idOfNothing };
+  const key = await store.read({ kind: "key", id: targetIdOf(command) });
+  return key === undefined || includesApi(apiIds, key.apiId) ? command : { ...command, id: idOfNothing };
+}
+
+/** The API that a command names; undefined if it names a key. */
+function apiIdIn(command: Command): string | undefined {
+  if (command.kind === "createKey") return command.created.apiId;
+  if (command.kind === "importKeys") return command.apiId;
+  return resourceOf(command) === "api" ? targetIdOf(command) : undefined;
 }
 
 /**
@@ -127,36 +48,37 @@ export async function commandWithin<Made extends Command>(
  */
 const idOfNothing = "-".repeat(256);
 
-async function ownerCommandWithin<Made extends Command>(
-  command: Made,
-  { ownerId, apiIdsAfter }: OwnerTarget,
-  apiIds: ApiIds,
-  store: Store,
-): Promise<Made> {
+async function ownerCommandWithin<Made extends Command>(command: Made, apiIds: ApiIds, store: Store): Promise<Made> {
+  const apiIdsAfter = apiIdsIn(command);
   if (apiIdsAfter !== undefined && !includesApis(apiIds, apiIdsAfter ?? undefined)) {
     throw new Forbidden(
       "a root key that is limited to some APIs can only manage owners of those: apiIds must name them",
     );
   }
-  if (ownerId === undefined) return command;
-  const before = await store.read({ kind: "owner", ownerId });
+  if (command.kind === "createOwner") return command;
+  const before = await store.read({ kind: "owner", id: targetIdOf(command) });
   const isForeign = before !== undefined && !includesApis(apiIds, before.apiIds);
-  return isForeign ? asRead({ ...command, ownerId: idOfNothing }) : asRead(command, before?.version);
+  return isForeign ? asRead({ ...command, id: idOfNothing }) : asRead(command, before?.version);
+}
+
+/** The APIs that an owner is to concern: null for all. Undefined: as before. */
+function apiIdsIn(command: Command): ApiIds | null | undefined {
+  if (command.kind === "createOwner") return command.created.apiIds ?? null;
+  return command.kind === "updateOwner" ? command.changes.apiIds : undefined;
 }
 
 async function rootKeyCommandWithin<Made extends Command>(
   command: Made,
-  { rootKeyId, after }: RootKeyTarget,
   allowance: Allowance,
   store: Store,
 ): Promise<Made> {
   if (grantRefusal(allowance, everything) === undefined) return command;
-  requireGrant(allowance, rootKeyId === undefined ? after(nothing) : nothing);
-  if (rootKeyId === undefined) return command;
-  const before = await store.read({ kind: "rootKey", rootKeyId });
+  requireGrant(allowance, command.kind === "createRootKey" ? command.created : nothing);
+  if (command.kind === "createRootKey") return command;
+  const before = await store.read({ kind: "rootKey", id: targetIdOf(command) });
   if (before === undefined) return command;
   requireGrant(allowance, before);
-  requireGrant(allowance, after(before));
+  if (command.kind === "updateRootKey") requireGrant(allowance, allowanceAfter(before, command.changes));
   return asRead(command, before.version);
 }
 
@@ -178,11 +100,40 @@ function requireGrant(granter: Allowance, granted: Allowance): void {
   if (refusal !== undefined) throw new Forbidden(refusal);
 }
 
-/** The answer for a root key that is limited to these APIs. */
-export function readWithin<Asked extends Query>(
+/** The answer for a root key that is limited to these APIs: what belongs to others is not there. Throws `Forbidden`. */
+export async function readWithin<Asked extends Query>(
   query: Asked,
   apiIds: ApiIds,
   store: Store,
 ): Promise<Answers[Asked["kind"]]> {
-  return (reads[query.kind] as unknown as Read<Asked>)(query, apiIds, store);
+  return (await answerWithin(query, apiIds, store)) as Answers[Asked["kind"]];
+}
+
+async function answerWithin(query: Query, apiIds: ApiIds, store: Store): Promise<Answers[Query["kind"]]> {
+  switch (query.kind) {
+    case "rootKey":
+    case "rootKeys":
+      throw new Forbidden(grantRefusal({ ...nothing, apiIds }, nothing));
+    case "api":
+      return includesApi(apiIds, query.id) ? store.read(query) : undefined;
+    case "owner": {
+      const owner = await store.read(query);
+      return owner && includesApis(apiIds, owner.apiIds) ? owner : undefined;
+    }
+    case "key":
+    case "keyOfSecret": {
+      const key = await store.read(query);
+      return key && includesApi(apiIds, key.apiId) ? key : undefined;
+    }
+    // For explanations of the key.
+    case "ownerOfKey":
+      return (await readWithin({ kind: "key", id: query.keyId }, apiIds, store)) && store.read(query);
+    // It names what was made or changed, which must be a key of an API of the root key's own: only who creates keys asks.
+    case "keptAnswer": {
+      const kept = await store.read(query);
+      return kept && (await readWithin({ kind: "key", id: kept.targetId }, apiIds, store)) && kept;
+    }
+    default:
+      return store.read({ ...query, apiIds });
+  }
 }

@@ -15,8 +15,8 @@ export async function deleteApi(
   const event = newEvent(deps);
   // The first command is the one that is kept: a repeated request never deletes an API that was made anew meanwhile.
   const first = force
-    ? ({ kind: "stopApi", apiId, event } as const)
-    : ({ kind: "deleteApi", apiId, isStopped: false, event } as const);
+    ? ({ kind: "stopApi", id: apiId, event } as const)
+    : ({ kind: "deleteApi", id: apiId, isStopped: false, event } as const);
   const { outcome, ...rest } = await changeOnce(management, first, apiId, { key, request, ...deps });
   if (outcome === "conflict" && "reason" in rest) throw new StateConflict(rest.reason);
   if (outcome === "missing") return false;
@@ -28,7 +28,12 @@ export async function deleteApi(
 async function deleteStoppedApi(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
   for (;;) {
     await deleteKeys(management, apiId, deps);
-    const { outcome } = await management.change({ kind: "deleteApi", apiId, isStopped: true, event: newEvent(deps) });
+    const { outcome } = await management.change({
+      kind: "deleteApi",
+      id: apiId,
+      isStopped: true,
+      event: newEvent(deps),
+    });
     // A conflict: a key was still being stored when the API stopped to take keys.
     if (outcome !== "conflict") return;
   }
@@ -37,7 +42,7 @@ async function deleteStoppedApi(management: Pick<Management, "change">, apiId: s
 async function deleteKeys(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
   const limit = deletedKeysMax;
   for (;;) {
-    const piece = await management.change({ kind: "deleteApiKeys", apiId, limit, event: newEvent(deps) });
+    const piece = await management.change({ kind: "deleteApiKeys", id: apiId, limit, event: newEvent(deps) });
     if (piece.outcome !== "done" || (piece.answer?.deleted ?? 0) < limit) return;
   }
 }

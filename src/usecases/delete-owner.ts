@@ -25,19 +25,19 @@ export async function deleteOwner(
   const { ownerId, keys } = request;
   const once = { key, request, ...deps };
   for (;;) {
-    const owner = keys === "keep" ? undefined : await management.read({ kind: "owner", ownerId });
+    const owner = keys === "keep" ? undefined : await management.read({ kind: "owner", id: ownerId });
     const ifVersion = keys === "keep" ? undefined : (owner?.version ?? noVersion);
     const event = newEvent(deps);
     if (keys === "disable" || keys === "delete") {
       // None of its keys can be used from here on. A repeated request goes on with the owner that it has begun with.
-      const stop = { kind: "stopOwner", ownerId, ifVersion, event } as const;
+      const stop = { kind: "stopOwner", id: ownerId, ifVersion, event } as const;
       const outcome = await changeOnce(management, stop, ownerId, { ...once, kept: owner?.createdAtMs });
       if (outcome.outcome === "missing") return false;
       if (outcome.outcome === "repeated") return endOwner(management, request, outcome.kept, deps);
       if (outcome.outcome === "done") return endOwner(management, request, owner?.createdAtMs, deps);
     } else {
       const unless = keys === "keep" ? undefined : { apiIds: owner?.apiIds };
-      const command: DeleteOwner = { kind: "deleteOwner", ownerId, ifVersion, unless, event };
+      const command: DeleteOwner = { kind: "deleteOwner", id: ownerId, ifVersion, unless, event };
       const outcome = await changeOnce(management, command, ownerId, once);
       if (outcome.outcome !== "conflict") return outcome.outcome !== "missing";
       if (outcome.reason !== "version") throw new StateConflict(outcome.reason, outcome.keys);
@@ -54,12 +54,12 @@ async function endOwner(
   deps: EventDeps,
 ): Promise<true> {
   for (;;) {
-    const owner = await management.read({ kind: "owner", ownerId });
+    const owner = await management.read({ kind: "owner", id: ownerId });
     if (owner === undefined || owner.createdAtMs !== createdAtMs) return true;
     const onlyEnabled = keys === "disable" ? { enabled: true as const } : {};
     for (const apiId of owner.apiIds ?? [undefined]) await endKeys(management, owner, { apiId, ...onlyEnabled }, deps);
     const unless = { apiIds: owner.apiIds, ...onlyEnabled };
-    const last = { kind: "deleteOwner", ownerId, ifVersion: owner.version, unless, event: newEvent(deps) } as const;
+    const last = { kind: "deleteOwner", id: ownerId, ifVersion: owner.version, unless, event: newEvent(deps) } as const;
     // A conflict: the owner was changed, or a key was made meanwhile.
     if ((await management.change(last)).outcome !== "conflict") return true;
   }
@@ -75,8 +75,8 @@ async function endKeys(
   let after: string | undefined;
   do {
     const page = await management.read({ kind: "keys", ownerId, ...which, limit: pageLimitMax, after });
-    const ended = page.keys.map(({ id: keyId, version: ifVersion }) => {
-      const change = { keyId, ifVersion, event: newEvent(deps) };
+    const ended = page.items.map(({ id, version: ifVersion }) => {
+      const change = { id, ifVersion, event: newEvent(deps) };
       return which.enabled
         ? management.change({ kind: "updateKey", changes: { enabled: false }, ...change })
         : management.change({ kind: "deleteKey", ...change });

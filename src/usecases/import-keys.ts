@@ -5,7 +5,7 @@ import type { NewKey } from "../domain/key.ts";
 import type { ImportedKey } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
-import { ExpiresInThePast, NoSuchApi } from "./create-key.ts";
+import { ExpiresInThePast, NoSuchApi } from "./create-with-secret.ts";
 import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";
 
@@ -76,7 +76,7 @@ export async function importKeys(
   async function repeated(first: readonly (string | null)[]): Promise<readonly ImportResult[]> {
     const missing = new Set<string>();
     for (const keyId of first) {
-      if (keyId !== null && (await management.read({ kind: "key", keyId })) === undefined) missing.add(keyId);
+      if (keyId !== null && (await management.read({ kind: "key", id: keyId })) === undefined) missing.add(keyId);
     }
     return resultsOf(first, (id) => (missing.has(id) ? gone : undefined));
   }

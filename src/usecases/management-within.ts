@@ -1,9 +1,10 @@
 import type { RootKeyVerdict } from "../domain/root-key.ts";
 import type { Command } from "../store/commands.ts";
 import type { Management, Outcome } from "../store/management.ts";
+import type { Answers } from "../store/queries.ts";
 import { commandWithin, readWithin } from "./access-rules.ts";
 
-export type { Management };
+export type { Answers, Management };
 
 /** How often a change is tried again that others were faster than. */
 const triesMax = 10;

@@ -31,7 +31,7 @@ async function holdersIn(
   { clock }: Pick<Ambient, "clock">,
 ): Promise<StoredHolders> {
   const stored = await management.read(
-    "keyId" in name ? { kind: "key", ...name } : { kind: "keyOfSecret", ...name, nowMs: clock.nowMs() },
+    "keyId" in name ? { kind: "key", id: name.keyId } : { kind: "keyOfSecret", ...name, nowMs: clock.nowMs() },
   );
   if (stored === undefined) return { counters: {} };
   const key = keyOf(stored);

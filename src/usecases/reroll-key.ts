@@ -1,7 +1,8 @@
 import { sha256 } from "../ambient/crypto.ts";
 import { byteLengthDefault, formatKey, prefixOfStart } from "../domain/key-format.ts";
 import type { Management } from "../store/management.ts";
-import { type CreatedKey, stillThere } from "./create-key.ts";
+import type { CreatedKey } from "./create-key.ts";
+import { stillThere } from "./create-with-secret.ts";
 import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";
 
@@ -25,7 +26,7 @@ export async function rerollKey(
   const { random } = deps;
   const idempotency = idempotencyKey && createIdempotency<CreatedKey>(idempotencyKey, request);
   const event = newEvent(deps);
-  const found = await management.read({ kind: "key", keyId });
+  const found = await management.read({ kind: "key", id: keyId });
   if (found === undefined) {
     const kept = await idempotency?.find(management, event.atMs);
     return kept && stillThere(management, kept);
@@ -33,7 +34,7 @@ export async function rerollKey(
 
   const { key, start } = formatKey(prefixOfStart(found.start), random.bytes(byteLength));
   const rerolled: CreatedKey = { keyId, key };
-  const command = { kind: "rerollKey", keyId, secretDigest: sha256(key), start, overlapMs, event } as const;
+  const command = { kind: "rerollKey", id: keyId, secretDigest: sha256(key), start, overlapMs, event } as const;
   const outcome = await management.change(command, idempotency?.record(rerolled, keyId, event.atMs, random));
   switch (outcome.outcome) {
     case "done":

@@ -42,7 +42,7 @@ export function peekLimits(limiter: RateLimiter, holders: Holders): MaybePromise
 }
 
 function hasNamed({ key, owner }: Holders): boolean {
-  return key.limits !== undefined || owner?.limits !== undefined;
+  return key.rateLimits !== undefined || owner?.rateLimits !== undefined;
 }
 
 interface WantedLimit extends WantedPermit {
@@ -55,8 +55,8 @@ export function limitsOf({ key, owner }: Holders, costs = costsOfOne): readonly 
   const limits: WantedLimit[] = [];
   if (key.rateLimit !== undefined)
     limits.push({ of: "key", name: undefined, subject: key.id, rule: key.rateLimit, cost: costs.unnamed });
-  if (key.limits !== undefined) addNamed(limits, "key", key.limits, costs);
-  if (owner?.limits !== undefined) addNamed(limits, "owner", owner.limits, costs);
+  if (key.rateLimits !== undefined) addNamed(limits, "key", key.rateLimits, costs);
+  if (owner?.rateLimits !== undefined) addNamed(limits, "owner", owner.rateLimits, costs);
   return limits;
 }
 

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
 import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
-import type { ApiPosition } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createApi, createKey, done, testEvent, updateApi } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
@@ -16,20 +15,20 @@ const full: KeyDefaults = {
   costMax: 100,
 };
 
-export const readApi = ({ management }: Store, apiId: string) => management.read({ kind: "api", apiId });
+export const readApi = ({ management }: Store, id: string) => management.read({ kind: "api", id });
 
 /** The ids of all pages, in order. */
 export async function listedApis(
   { management }: Store,
   limit: number,
-  within?: readonly string[],
+  apiIds?: readonly string[],
 ): Promise<string[][]> {
   const pages: string[][] = [];
-  let after: ApiPosition | undefined;
+  let after: string | undefined;
   do {
-    const page = await management.read({ kind: "apis", limit, after, within });
-    pages.push(page.apis.map(({ id }) => id));
-    after = page.next;
+    const page = await management.read({ kind: "apis", limit, after, apiIds });
+    pages.push(page.items.map(({ id }) => id));
+    after = page.cursor;
   } while (after !== undefined && pages.length < 100);
   return pages;
 }
@@ -51,7 +50,7 @@ export const apiCases: readonly ContractCase[] = [
         expect(await readApi(store, id)).toEqual(stored);
       }
       for (const id of ["", "Plain", "plain ", "漢"]) expect(await readApi(store, id), id).toBeUndefined();
-      const defaultsOf = (apiId: string) => store.management.read({ kind: "apiDefaults", apiId });
+      const defaultsOf = async (id: string) => (await readApi(store, id))?.defaults;
       expect([await defaultsOf(hardText), await defaultsOf("plain")]).toEqual([full, {}]);
       expect(await defaultsOf("unknown")).toBeUndefined();
     },
@@ -91,7 +90,7 @@ export const apiCases: readonly ContractCase[] = [
           remaining: 1,
           rateLimit: { mode: "strict", limit: 1, durationMs: 1000 },
         });
-        const command = { kind: "createKey", key, apiMustExist: true, event: testEvent(1) } as const;
+        const command = { kind: "createKey", created: key, apiMustExist: true, event: testEvent(1) } as const;
         return { key, outcome: store.management.change(command, sampleRecord(clock, `for ${apiId}`, key.id)) };
       };
       await createApi(store.management, "known");
@@ -181,7 +180,7 @@ export const apiCases: readonly ContractCase[] = [
     name: "a list shows every API once, newest first, page by page",
     async run(store) {
       const { management } = store;
-      expect(await management.read({ kind: "apis", limit: 2 })).toEqual({ apis: [] });
+      expect(await management.read({ kind: "apis", limit: 2 })).toEqual({ items: [] });
       const times: [string, number][] = [
         ["old", 10],
         ["oldest", 5],
@@ -197,7 +196,7 @@ export const apiCases: readonly ContractCase[] = [
         expect(pages.flat(), `${limit}`).toEqual(inOrder);
         expect(pages.length, `${limit}`).toBe(Math.ceil(6 / limit));
       }
-      const [first] = (await management.read({ kind: "apis", limit: 1 })).apis;
+      const [first] = (await management.read({ kind: "apis", limit: 1 })).items;
       expect(first).toEqual(await readApi(store, "newest"));
       // An update moves no API to another page.
       await updateApi(management, "oldest", { name: "x" }, { atMs: 99 });

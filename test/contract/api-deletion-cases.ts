@@ -52,7 +52,7 @@ export const apiDeletionCases: readonly ContractCase[] = [
       const conflict = { outcome: "conflict", reason: "apiIsDeleting" };
       expect(await createKey(management, refused, sampleRecord(clock, "lookup", "refused"))).toEqual(conflict);
       expect(await createKey(management, refused, sampleRecord(clock, "lookup", "refused"))).toEqual(conflict);
-      const command = { kind: "createKey", key: refused, apiMustExist: true, event: testEvent(1) } as const;
+      const command = { kind: "createKey", created: refused, apiMustExist: true, event: testEvent(1) } as const;
       expect(await management.change(command)).toEqual(conflict);
       expect(await store.keys.findByDigest(refused.secretDigest)).toBeUndefined();
       expect(await settle(store, [{ subject: refused.id, cost: 1, count: 1 }])).toEqual([{ outcome: "missing" }]);
@@ -86,7 +86,7 @@ export const apiDeletionCases: readonly ContractCase[] = [
           expect(digests).toEqual([keys.find(({ id }) => id === keyId)?.secretDigest]);
         }
         pieces.push(outcome.changed.map(({ keyId }) => keyId).sort());
-        const left = await Promise.all(keys.map((key) => management.read({ kind: "key", keyId: key.id })));
+        const left = await Promise.all(keys.map((key) => management.read({ kind: "key", id: key.id })));
         expect(left.filter((key) => key !== undefined)).toHaveLength(5 - pieces.flat().length);
       }
       expect(pieces).toEqual([["key_api_a", "key_api_b"], ["key_api_c", "key_api_d"], ["key_api_e"]]);

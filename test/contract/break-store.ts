@@ -6,16 +6,18 @@ import type { settle } from "../../src/domain/usage.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
 import type {
   Command,
+  CreateRootKey,
   IdempotencyRecord,
   KeptAnswer,
-  RootKeyCommand,
+  RevokeRootKey,
   UpdateKey,
   UpdateRemaining,
+  UpdateRootKey,
 } from "../../src/store/commands.ts";
 import type { KeyLookup, OwnerLookup } from "../../src/store/key-lookup.ts";
 import type { Management, Outcome } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
-import type { Answers, Query, RootKeyPage } from "../../src/store/queries.ts";
+import type { Answers, Query } from "../../src/store/queries.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
@@ -68,13 +70,13 @@ function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "managemen
   const change = async (command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> => {
     switch (command.kind) {
       case "createKey":
-        return command.apiMustExist ? inner.management.change(command, record) : calls.create(command.key, record);
+        return command.apiMustExist ? inner.management.change(command, record) : calls.create(command.created, record);
       case "deleteKey":
-        return outcomeOf(command.keyId, await calls.delete(command.keyId));
+        return outcomeOf(command.id, await calls.delete(command.id));
       case "updateKey": {
         const { rateLimit, ...others } = command.changes;
         if (rateLimit === undefined || Object.keys(others).length > 0) return calls.updateKey(command);
-        return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, rateLimit ?? undefined));
+        return outcomeOf(command.id, await calls.setRateLimit(command.id, rateLimit ?? undefined));
       }
       case "updateRemaining":
         return calls.updateRemaining(command);
@@ -161,6 +163,7 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
   };
 }
 
+type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 type ChangeRootKey = (command: RootKeyCommand) => Promise<Outcome<RootKeyCommand["kind"]>>;
 
 /** Changes root keys in another way than it was asked to. */
@@ -180,14 +183,14 @@ export function rootKeyChanges(mistake: string, breakIt: (inner: ChangeRootKey) 
 }
 
 /** Shows other root keys than there are. */
-export function rootKeyPages(mistake: string, show: (page: RootKeyPage) => RootKeyPage): BrokenStore {
+export function rootKeyPages(mistake: string, show: (page: Answers["rootKeys"]) => Answers["rootKeys"]): BrokenStore {
   return {
     mistake,
     open(clock) {
       const inner = createMemoryStore(clock);
       const read = async <Asked extends Query>(query: Asked) => {
         const answer = await inner.management.read(query);
-        return query.kind === "rootKeys" ? (show(answer as RootKeyPage) as Answers[Asked["kind"]]) : answer;
+        return query.kind === "rootKeys" ? (show(answer as Answers["rootKeys"]) as Answers[Asked["kind"]]) : answer;
       };
       return { ...inner, management: { ...inner.management, read } };
     },

@@ -1,23 +1,20 @@
-import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
-import type { ApiPage, ApisQuery } from "../../src/store/queries.ts";
+import type { NewApi, StoredApi } from "../../src/domain/api.ts";
+import type { Answers, PageQuery } from "../../src/store/queries.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { type AnyManagement, type BrokenStore, manages } from "./break-store.ts";
 
 /** Stores something else of an API than it was given. */
-function keeps(mistake: string, change: (given: Kept) => Kept): BrokenStore {
+function keeps(mistake: string, change: (given: NewApi) => NewApi): BrokenStore {
   return manages(mistake, (inner) => ({
     change(command, record) {
-      if (command.kind === "createApi") return inner.change({ ...command, ...change(command) }, record);
+      if (command.kind === "createApi") return inner.change({ ...command, created: change(command.created) }, record);
       return inner.change(command, record);
     },
   }));
 }
 
-interface Kept {
-  readonly apiId: string;
-  readonly name: string | undefined;
-  readonly defaults: KeyDefaults;
-}
+type ApiPage = Answers["apis"];
+type ApisQuery = PageQuery<"apis">;
 
 /** Shows something else of APIs than they have. */
 function showsApis(mistake: string, change: (api: StoredApi) => StoredApi): BrokenStore {
@@ -25,7 +22,7 @@ function showsApis(mistake: string, change: (api: StoredApi) => StoredApi): Brok
     async read(query) {
       const answer = await inner.read(query);
       if (query.kind === "api") return answer && change(answer as StoredApi);
-      if (query.kind === "apis") return { ...(answer as ApiPage), apis: (answer as ApiPage).apis.map(change) };
+      if (query.kind === "apis") return { ...(answer as ApiPage), items: (answer as ApiPage).items.map(change) };
       return answer;
     },
   }));
@@ -41,8 +38,8 @@ function lists(mistake: string, list: (ask: (query: ApisQuery) => Promise<ApiPag
   }));
 }
 
-async function versionOf(inner: AnyManagement, apiId: string): Promise<number | undefined> {
-  return ((await inner.read({ kind: "api", apiId })) as StoredApi | undefined)?.version;
+async function versionOf(inner: AnyManagement, id: string): Promise<number | undefined> {
+  return ((await inner.read({ kind: "api", id })) as StoredApi | undefined)?.version;
 }
 
 /** Stores that get APIs wrong. */
@@ -53,24 +50,25 @@ export const brokenApis: readonly BrokenStore[] = [
     ...given,
     defaults: { ...given.defaults, remaining: given.defaults.remaining || undefined },
   })),
-  keeps("makes APIs of 100 characters", (given) => ({ ...given, apiId: given.apiId.slice(0, 100) })),
+  keeps("makes APIs of 100 characters", (given) => ({ ...given, id: given.id.slice(0, 100) })),
   manages("takes ids of APIs in any case", (inner) => ({
-    read: (query) => inner.read(query.kind === "api" ? { ...query, apiId: query.apiId.toLowerCase() } : query),
+    read: (query) => inner.read(query.kind === "api" ? { ...query, id: query.id.toLowerCase() } : query),
   })),
   manages("creates an API that exists again", (inner) => ({
     async change(command, record) {
       const outcome = await inner.change(command, record);
       if (command.kind !== "createApi" || outcome.outcome !== "conflict") return outcome;
-      const { apiId, name, defaults, event } = command;
-      return inner.change({ kind: "updateApi", apiId, changes: { name, defaults }, event });
+      const { event } = command;
+      const { id, name, defaults } = command.created;
+      return inner.change({ kind: "updateApi", id, changes: { name, defaults }, event });
     },
   })),
   manages("counts keys as changes of their API", (inner) => ({
     async change(command, record) {
       const outcome = await inner.change(command, record);
       if (command.kind === "createKey") {
-        const { event, key } = command;
-        await inner.change({ kind: "updateApi", apiId: key.apiId, changes: {}, event });
+        const { event, created } = command;
+        await inner.change({ kind: "updateApi", id: created.apiId, changes: {}, event });
       }
       return outcome;
     },
@@ -98,7 +96,7 @@ export const brokenApis: readonly BrokenStore[] = [
   manages("merges defaults of an API into those before", (inner) => ({
     async change(command, record) {
       if (command.kind !== "updateApi" || command.changes.defaults === undefined) return inner.change(command, record);
-      const before = (await inner.read({ kind: "api", apiId: command.apiId })) as StoredApi | undefined;
+      const before = (await inner.read({ kind: "api", id: command.id })) as StoredApi | undefined;
       const defaults = { ...before?.defaults, ...command.changes.defaults };
       return inner.change({ ...command, changes: { ...command.changes, defaults } }, record);
     },
@@ -117,7 +115,7 @@ export const brokenApis: readonly BrokenStore[] = [
   manages("compares the version of an API before it changes it", (inner) => ({
     async change(command, record) {
       if (command.kind !== "updateApi" || command.ifVersion === undefined) return inner.change(command, record);
-      const version = await versionOf(inner, command.apiId);
+      const version = await versionOf(inner, command.id);
       await nextTurn();
       return inner.change(version === command.ifVersion ? { ...command, ifVersion: undefined } : command, record);
     },
@@ -136,28 +134,28 @@ export const brokenApis: readonly BrokenStore[] = [
   showsApis("shows the creation of an API as its last change", (api) => ({ ...api, updatedAtMs: api.createdAtMs })),
   lists("lists APIs oldest first", async (ask, query) => {
     const page = await ask(query);
-    return { ...page, apis: page.apis.toReversed() };
+    return { ...page, items: page.items.toReversed() };
   }),
   lists("always says that another page of APIs follows", async (ask, query) => {
     const page = await ask(query);
-    const last = page.apis.at(-1);
-    return { ...page, next: last && { createdAtMs: last.createdAtMs, apiId: last.id } };
+    const last = page.items.at(-1);
+    return { ...page, cursor: last && `${last.createdAtMs} ${last.id}` };
   }),
   lists("skips APIs of the same millisecond at the end of a page", async (ask, query) => {
     const page = await ask(query);
-    return page.next === undefined ? page : { ...page, next: { ...page.next, apiId: "" } };
+    return page.cursor === undefined ? page : { ...page, cursor: `${Number.parseInt(page.cursor, 10)} ` };
   }),
   lists("repeats the last API of a page", async (ask, query) => {
     const page = await ask(query);
-    return page.next === undefined ? page : { ...page, next: { ...page.next, apiId: `${page.next.apiId}x` } };
+    return page.cursor === undefined ? page : { ...page, cursor: `${page.cursor}x` };
   }),
-  lists("lists all APIs whichever are asked for", (ask, query) => ask({ ...query, within: undefined })),
+  lists("lists all APIs whichever are asked for", (ask, query) => ask({ ...query, apiIds: undefined })),
   lists("lists all APIs if none is asked for", (ask, query) =>
-    ask(query.within?.length === 0 ? { ...query, within: undefined } : query),
+    ask(query.apiIds?.length === 0 ? { ...query, apiIds: undefined } : query),
   ),
-  lists("filters a page of APIs after it was cut", async (ask, { within, ...query }) => {
+  lists("filters a page of APIs after it was cut", async (ask, { apiIds, ...query }) => {
     const page = await ask(query);
-    return { ...page, apis: page.apis.filter(({ id }) => within?.includes(id) ?? true) };
+    return { ...page, items: page.items.filter(({ id }) => apiIds?.includes(id) ?? true) };
   }),
   manages("answers to every deletion of an API", (inner) => ({
     async change(command, record) {
@@ -169,9 +167,9 @@ export const brokenApis: readonly BrokenStore[] = [
     async change(command, record) {
       const outcome = await inner.change(command, record);
       if (command.kind !== "deleteApi" || outcome.outcome !== "conflict") return outcome;
-      const { apiId, event } = command;
-      await inner.change({ kind: "stopApi", apiId, event });
-      await inner.change({ kind: "deleteApiKeys", apiId, limit: 500, event });
+      const { id, event } = command;
+      await inner.change({ kind: "stopApi", id, event });
+      await inner.change({ kind: "deleteApiKeys", id, limit: 500, event });
       return inner.change(command, record);
     },
   })),
@@ -179,7 +177,7 @@ export const brokenApis: readonly BrokenStore[] = [
     async change(command, record) {
       const outcome = await inner.change(command, record);
       const { event } = command;
-      if (command.kind === "deleteApi") await inner.change({ kind: "stopApi", apiId: command.apiId, event });
+      if (command.kind === "deleteApi") await inner.change({ kind: "stopApi", id: command.id, event });
       return outcome;
     },
   })),
@@ -194,7 +192,7 @@ export const brokenApis: readonly BrokenStore[] = [
       const outcome = await inner.change(command, record);
       const { event } = command;
       if (command.kind === "stopApi") {
-        await inner.change({ kind: "deleteApiKeys", apiId: command.apiId, limit: 500, event });
+        await inner.change({ kind: "deleteApiKeys", id: command.id, limit: 500, event });
       }
       return outcome;
     },
@@ -206,7 +204,7 @@ export const brokenApis: readonly BrokenStore[] = [
   manages("deletes keys of an API that was not stopped", (inner) => ({
     async change(command, record) {
       const { event } = command;
-      if (command.kind === "deleteApiKeys") await inner.change({ kind: "stopApi", apiId: command.apiId, event });
+      if (command.kind === "deleteApiKeys") await inner.change({ kind: "stopApi", id: command.id, event });
       return inner.change(command, record);
     },
   })),

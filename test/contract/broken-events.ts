@@ -12,7 +12,7 @@ const passed = (cursor: string | undefined) => Number(cursor ?? 0);
 function shows(mistake: string, change: (event: StoredEvent) => StoredEvent): BrokenStore {
   return eventLists(mistake, async (list, query) => {
     const page = await list(query);
-    return { ...page, events: page.events.map(change) };
+    return { ...page, items: page.items.map(change) };
   });
 }
 
@@ -32,8 +32,8 @@ function changes(mistake: string, breakIt: (inner: Store, command: Command) => C
 
 export const brokenEvents: readonly BrokenStore[] = [
   eventLists("pages events by number", async (list, query) => {
-    const { events, cursor } = await list({ ...query, after: undefined, limit: passed(query.after) + query.limit });
-    const page = { events: events.slice(passed(query.after)) };
+    const { items, cursor } = await list({ ...query, after: undefined, limit: passed(query.after) + query.limit });
+    const page = { items: items.slice(passed(query.after)) };
     return cursor === undefined ? page : { ...page, cursor: `${passed(query.after) + query.limit}` };
   }),
   eventLists("begins a page with the last event of the one before", async (list, query) => {
@@ -42,23 +42,23 @@ export const brokenEvents: readonly BrokenStore[] = [
   }),
   eventLists("shows the oldest events first", async (list, query) => {
     const page = await list(query);
-    return { ...page, events: page.events.toReversed() };
+    return { ...page, items: page.items.toReversed() };
   }),
   eventLists("gives a cursor where no event follows", async (list, query) => {
     const page = await list(query);
-    const last = page.events.at(-1);
+    const last = page.items.at(-1);
     return last === undefined ? page : { ...page, cursor: last.id };
   }),
   eventLists("forgets the cursor of a full page of events", async (list, query) => {
-    const { events } = await list(query);
-    return { events };
+    const { items } = await list(query);
+    return { items };
   }),
   eventLists("sorts ids of events by language", async (list, { after, ...query }) => {
-    const { events } = await list({ ...query, limit: 1e6 });
-    const sorted = events.toSorted((a, b) => b.id.localeCompare(a.id, "en"));
+    const { items } = await list({ ...query, limit: 1e6 });
+    const sorted = items.toSorted((a, b) => b.id.localeCompare(a.id, "en"));
     const at = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1;
     const page = sorted.slice(at, at + query.limit);
-    return at + query.limit < sorted.length ? { events: page, cursor: page.at(-1)?.id as string } : { events: page };
+    return at + query.limit < sorted.length ? { items: page, cursor: page.at(-1)?.id as string } : { items: page };
   }),
   eventLists("ignores the target", (list, query) => list({ ...query, targetId: undefined })),
   eventLists("ignores the actor", (list, query) => list({ ...query, actor: undefined })),
@@ -86,9 +86,9 @@ export const brokenEvents: readonly BrokenStore[] = [
   ),
   eventLists("shows events of keys that are there", async (list, query, { management }) => {
     const page = await list(query);
-    const keys = page.events.map(({ targetId }) => management.read({ kind: "key", keyId: targetId }));
+    const keys = page.items.map(({ targetId }) => management.read({ kind: "key", id: targetId }));
     const isThere = await Promise.all(keys);
-    return { ...page, events: page.events.filter((_, i) => isThere[i] !== undefined) };
+    return { ...page, items: page.items.filter((_, i) => isThere[i] !== undefined) };
   }),
   shows("names no fields", (event) => ({ ...event, fields: [] })),
   shows("has the version of before the change", (event) => ({ ...event, version: (event.version ?? 1) - 1 })),
@@ -118,7 +118,7 @@ export const brokenEvents: readonly BrokenStore[] = [
             permissions: undefined,
             ipAllow: undefined,
           };
-          await management.change({ kind: "createKey", key: { ...key, ...plain, ...unlimited }, event });
+          await management.change({ kind: "createKey", created: { ...key, ...plain, ...unlimited }, event });
         }
         return outcome;
       };

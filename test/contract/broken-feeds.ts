@@ -65,7 +65,7 @@ export const brokenFeeds: readonly BrokenStore[] = [
     const { change } = store.management;
     store.management.change = async (command, record) => {
       if (command.kind === "createKey") {
-        const { id: keyId, secretDigest } = command.key;
+        const { id: keyId, secretDigest } = command.created;
         created.push({ kind: "key", keyId, digests: [secretDigest] });
       }
       return change(command, record);

@@ -8,17 +8,17 @@ export const brokenForeignLists: readonly BrokenStore[] = [
   lists("counts keys of other APIs for the bound of a page", async (list, { apiIds, ...query }) => {
     if (apiIds === undefined || query.apiId !== undefined) return list({ ...query, apiIds });
     const examined = await list({ ...query, limit: examinedMax });
-    const matching = examined.keys.filter(({ apiId }) => apiIds.includes(apiId));
-    const keys = matching.slice(0, query.limit);
-    const cursor = matching.length > keys.length ? keys.at(-1)?.id : examined.cursor;
-    return cursor === undefined ? { keys } : { keys, cursor };
+    const matching = examined.items.filter(({ apiId }) => apiIds.includes(apiId));
+    const items = matching.slice(0, query.limit);
+    const cursor = matching.length > items.length ? items.at(-1)?.id : examined.cursor;
+    return cursor === undefined ? { items } : { items, cursor };
   }),
   eventLists("counts events of other APIs for the bound of a page", async (list, { apiIds, ...query }) => {
     if (apiIds === undefined || query.method === undefined) return list({ ...query, apiIds });
     const examined = await list({ ...query, limit: examinedMax });
-    const matching = examined.events.filter(({ apiId = "" }) => apiIds.includes(apiId));
-    const events = matching.slice(0, query.limit);
-    const cursor = matching.length > events.length ? events.at(-1)?.id : examined.cursor;
-    return cursor === undefined ? { events } : { events, cursor };
+    const matching = examined.items.filter(({ apiId = "" }) => apiIds.includes(apiId));
+    const items = matching.slice(0, query.limit);
+    const cursor = matching.length > items.length ? items.at(-1)?.id : examined.cursor;
+    return cursor === undefined ? { items } : { items, cursor };
   }),
 ];

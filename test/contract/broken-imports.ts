@@ -27,7 +27,7 @@ export const brokenImports: readonly BrokenStore[] = [
     for (const { secretDigest } of command.keys) {
       const existing = await inner.keys.findByDigest(secretDigest);
       const keyId = existing?.id ?? "";
-      await inner.management.change({ kind: "deleteKey", keyId, event: command.event });
+      await inner.management.change({ kind: "deleteKey", id: keyId, event: command.event });
     }
     return inner.management.change(command, record);
   }),
@@ -35,7 +35,7 @@ export const brokenImports: readonly BrokenStore[] = [
     for (const { secretDigest } of command.keys) {
       const existing = await inner.keys.findByDigest(secretDigest);
       if (existing === undefined || existing.apiId === command.apiId) continue;
-      await inner.management.change({ kind: "deleteKey", keyId: existing.id, event: command.event });
+      await inner.management.change({ kind: "deleteKey", id: existing.id, event: command.event });
     }
     return inner.management.change(command, record);
   }),

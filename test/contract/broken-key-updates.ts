@@ -47,7 +47,7 @@ export const brokenKeyUpdates: readonly BrokenStore[] = [
     ),
   ),
   updates("merges metadata", async (command, change, { management }) => {
-    const before = await management.read({ kind: "key", keyId: command.keyId });
+    const before = await management.read({ kind: "key", id: command.id });
     const { meta } = command.changes;
     return change(meta ? { ...command, changes: { ...command.changes, meta: { ...before?.meta, ...meta } } } : command);
   }),
@@ -56,7 +56,7 @@ export const brokenKeyUpdates: readonly BrokenStore[] = [
   ),
   updates("ignores the version", (command, change) => change({ ...command, ifVersion: undefined })),
   updates("compares the version and changes the key later", async (command, change, { management }) => {
-    const before = await management.read({ kind: "key", keyId: command.keyId });
+    const before = await management.read({ kind: "key", id: command.id });
     await nextTurn();
     if (before !== undefined && (command.ifVersion ?? before.version) !== before.version)
       return { outcome: "conflict", reason: "version" };
@@ -68,7 +68,7 @@ export const brokenKeyUpdates: readonly BrokenStore[] = [
     return isMissing ? { outcome: "conflict", reason: "version" } : outcome;
   }),
   updates("answers the key as it was", async (command, change, { management }) => {
-    const before = await management.read({ kind: "key", keyId: command.keyId });
+    const before = await management.read({ kind: "key", id: command.id });
     const outcome = await change(command);
     return outcome.outcome === "done" && before !== undefined ? { ...outcome, answer: before } : outcome;
   }),

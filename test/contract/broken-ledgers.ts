@@ -70,7 +70,7 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
     "forgets the APIs of a new root key",
     (change) => (command) =>
       change(
-        command.kind === "createRootKey" ? { ...command, rootKey: { ...command.rootKey, apiIds: undefined } } : command,
+        command.kind === "createRootKey" ? { ...command, created: { ...command.created, apiIds: undefined } } : command,
       ),
   ),
   rootKeyChanges(
@@ -79,16 +79,16 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
   ),
   rootKeyChanges(
     "changes a root key of another id",
-    (change) => (command) => change(command.kind === "createRootKey" ? command : { ...command, rootKeyId: "root_1" }),
+    (change) => (command) => change(command.kind === "createRootKey" ? command : { ...command, id: "root_1" }),
   ),
-  rootKeyPages("lists root keys oldest first", ({ rootKeys, ...page }) => ({
+  rootKeyPages("lists root keys oldest first", ({ items, ...page }) => ({
     ...page,
-    rootKeys: rootKeys.toReversed(),
+    items: items.toReversed(),
   })),
-  rootKeyPages("lists one page of root keys only", ({ rootKeys }) => ({ rootKeys })),
-  rootKeyPages("lists root keys without their names", ({ rootKeys, ...page }) => ({
+  rootKeyPages("lists one page of root keys only", ({ items }) => ({ items })),
+  rootKeyPages("lists root keys without their names", ({ items, ...page }) => ({
     ...page,
-    rootKeys: rootKeys.map((rootKey) => ({ ...rootKey, name: undefined })),
+    items: items.map((rootKey) => ({ ...rootKey, name: undefined })),
   })),
   rootKeys("limits the generated root key", (inner) => ({
     async findByDigest(digest) {
@@ -118,7 +118,7 @@ export const brokenLedgers: readonly BrokenStore[] = [
         lateMs: () => 0,
       });
       const change: Management["change"] = async (command, record) => {
-        if (command.kind === "createKey") creating = command.key.createdAtMs;
+        if (command.kind === "createKey") creating = command.created.createdAtMs;
         const outcome = inner.management.change(command, record);
         creating = undefined;
         return outcome;

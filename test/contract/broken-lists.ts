@@ -5,15 +5,15 @@ const passed = (cursor: string | undefined) => Number(cursor ?? 0);
 
 export const brokenLists: readonly BrokenStore[] = [
   lists("pages by number", async (list, query) => {
-    const { keys, cursor } = await list({ ...query, after: undefined, limit: passed(query.after) + query.limit });
-    const page = { keys: keys.slice(passed(query.after)) };
+    const { items, cursor } = await list({ ...query, after: undefined, limit: passed(query.after) + query.limit });
+    const page = { items: items.slice(passed(query.after)) };
     return cursor === undefined ? page : { ...page, cursor: `${passed(query.after) + query.limit}` };
   }),
   lists("pages by the time of creation, and skips what has the same", async (list, { after, ...query }) => {
-    const all = (await list({ ...query, limit: 1e6 })).keys.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
+    const all = (await list({ ...query, limit: 1e6 })).items.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
     const rest = all.filter(({ createdAtMs }) => after === undefined || createdAtMs < Number(after));
-    const keys = rest.slice(0, query.limit);
-    return rest.length > keys.length ? { keys, cursor: `${keys.at(-1)?.createdAtMs}` } : { keys };
+    const items = rest.slice(0, query.limit);
+    return rest.length > items.length ? { items, cursor: `${items.at(-1)?.createdAtMs}` } : { items };
   }),
   lists("begins a page with the last key of the one before", async (list, query) => {
     const page = await list(query);
@@ -35,7 +35,7 @@ export const brokenLists: readonly BrokenStore[] = [
   lists("takes keys without expiry for expired ones", async (list, { expiresBeforeMs, ...query }) => {
     const page = await list(query);
     const isBefore = ({ expiresAtMs = 0 }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs;
-    return { ...page, keys: page.keys.filter(isBefore) };
+    return { ...page, items: page.items.filter(isBefore) };
   }),
   lists("shows keys that expire at that very moment", (list, query) =>
     list({ ...query, expiresBeforeMs: query.expiresBeforeMs && query.expiresBeforeMs + 1 }),
@@ -44,57 +44,57 @@ export const brokenLists: readonly BrokenStore[] = [
   lists("searches without regard to letter case", async (list, { search, ...query }) => {
     const page = await list(query);
     const begins = (text = "") => text.toLowerCase().startsWith((search ?? "").toLowerCase());
-    return { ...page, keys: page.keys.filter(({ name, start }) => begins(name) || begins(start)) };
+    return { ...page, items: page.items.filter(({ name, start }) => begins(name) || begins(start)) };
   }),
   lists("searches for names only", async (list, query) => {
     const page = await list(query);
     return {
       ...page,
-      keys: page.keys.filter(({ name }) => query.search === undefined || name?.startsWith(query.search)),
+      items: page.items.filter(({ name }) => query.search === undefined || name?.startsWith(query.search)),
     };
   }),
   lists("takes a search for a pattern", async (list, { search, ...query }) => {
     const page = await list(query);
     const pattern = new RegExp(`^${(search ?? "").replaceAll("%", ".*").replaceAll("_", ".")}`);
-    return { ...page, keys: page.keys.filter(({ name = "", start }) => pattern.test(name) || pattern.test(start)) };
+    return { ...page, items: page.items.filter(({ name = "", start }) => pattern.test(name) || pattern.test(start)) };
   }),
   lists("shows the oldest first", async (list, query) => {
     const page = await list(query);
-    return { ...page, keys: page.keys.toReversed() };
+    return { ...page, items: page.items.toReversed() };
   }),
   lists("gives a cursor where nothing follows", async (list, query) => {
     const page = await list(query);
-    const last = page.keys.at(-1);
+    const last = page.items.at(-1);
     return last === undefined ? page : { ...page, cursor: last.id };
   }),
   lists("forgets the cursor of a full page", async (list, query) => {
-    const { keys } = await list(query);
-    return { keys };
+    const { items } = await list(query);
+    return { items };
   }),
   lists("sorts ids by language", async (list, { after, ...query }) => {
-    const { keys } = await list({ ...query, limit: 1e6 });
-    const sorted = keys.toSorted((a, b) => b.id.localeCompare(a.id, "en"));
+    const { items } = await list({ ...query, limit: 1e6 });
+    const sorted = items.toSorted((a, b) => b.id.localeCompare(a.id, "en"));
     const at = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1;
     const page = sorted.slice(at, at + query.limit);
-    return at + query.limit < sorted.length ? { keys: page, cursor: page.at(-1)?.id as string } : { keys: page };
+    return at + query.limit < sorted.length ? { items: page, cursor: page.at(-1)?.id as string } : { items: page };
   }),
   lists("shows metadata of no key", async (list, query) => {
     const page = await list(query);
-    return { ...page, keys: page.keys.map((key) => ({ ...key, meta: {} })) };
+    return { ...page, items: page.items.map((key) => ({ ...key, meta: {} })) };
   }),
   lists("shows balances without refills", async (list, query) => {
     const page = await list(query);
     const stale = { remaining: 1, refill: undefined };
-    return { ...page, keys: page.keys.map((key) => ({ ...key, counter: key.counter && stale })) };
+    return { ...page, items: page.items.map((key) => ({ ...key, counter: key.counter && stale })) };
   }),
   (() => {
     const seen = new Map<string, number>();
     return lists("shows changes one list late", async (list, query) => {
       const page = await list(query);
       const name = JSON.stringify(query);
-      const before = seen.get(name) ?? page.keys.length;
-      seen.set(name, page.keys.length);
-      return { ...page, keys: page.keys.slice(Math.max(0, page.keys.length - before)) };
+      const before = seen.get(name) ?? page.items.length;
+      seen.set(name, page.items.length);
+      return { ...page, items: page.items.slice(Math.max(0, page.items.length - before)) };
     });
   })(),
 ];

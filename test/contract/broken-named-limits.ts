@@ -37,7 +37,7 @@ function lists(
   return breaks(mistake, (change, _, { management }) => ({
     async change(command, record) {
       if (command.kind !== "updateKey" || !command.changes.rateLimits) return change(command, record);
-      const before = await management.read({ kind: "key", keyId: command.keyId });
+      const before = await management.read({ kind: "key", id: command.id });
       const rateLimits = other(command.changes.rateLimits, before?.rateLimits ?? []);
       return change({ ...command, changes: { ...command.changes, rateLimits } } as typeof command, record);
     },
@@ -66,15 +66,15 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
   })),
   breaks("begins new windows with changed limits", (change, _, { management }) => ({
     async change(command, record) {
-      const key = command.kind === "updateKey" && (await management.read({ kind: "key", keyId: command.keyId }));
+      const key = command.kind === "updateKey" && (await management.read({ kind: "key", id: command.id }));
       if (command.kind !== "updateKey" || !command.changes.rateLimits || !key) return change(command, record);
       const { counter: _, secrets: __, version: ___, updatedAtMs: ____, ...stored } = key;
       const { event, changes } = command;
       const remade = { ...stored, remaining: undefined, refill: undefined, secretDigest: `remade ${key.id}` } as NewKey;
-      await change({ kind: "deleteKey", keyId: key.id, event });
+      await change({ kind: "deleteKey", id: key.id, event });
       await change({
         kind: "createKey",
-        key: {
+        created: {
           ...remade,
           rateLimits: changes.rateLimits ?? undefined,
           rateLimit: changes.rateLimit ?? remade.rateLimit,
@@ -98,7 +98,7 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
     const deleted = new Set<string>();
     return {
       change(command, record) {
-        if (command.kind === "deleteKey") deleted.add(command.keyId);
+        if (command.kind === "deleteKey") deleted.add(command.id);
         return change(command, record);
       },
       async exchange(asks) {
@@ -114,7 +114,7 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
     const deleted = new Set<string>();
     return {
       change(command, record) {
-        if (command.kind === "deleteKey" && command.keyId.includes("/")) deleted.add(command.keyId);
+        if (command.kind === "deleteKey" && command.id.includes("/")) deleted.add(command.id);
         return change(command, record);
       },
       async exchange(asks) {
@@ -127,7 +127,7 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
     const deleted: string[] = [];
     return {
       change(command, record) {
-        if (command.kind === "deleteKey") deleted.push(command.keyId);
+        if (command.kind === "deleteKey") deleted.push(command.id);
         return change(command, record);
       },
       async exchange(asks) {
@@ -144,7 +144,7 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
       async change(command, record) {
         const outcome = await change(command, record);
         if (command.kind === "updateKey" && outcome.outcome === "conflict" && command.changes.rateLimits)
-          changed.set(command.keyId, command.changes.rateLimits[0]?.rule.limit ?? 0);
+          changed.set(command.id, command.changes.rateLimits[0]?.rule.limit ?? 0);
         return outcome;
       },
       async exchange(asks) {
@@ -160,7 +160,7 @@ export const brokenNamedLimits: readonly BrokenStore[] = [
     const rerolled = new Set<string>();
     return {
       change(command, record) {
-        if (command.kind === "rerollKey") rerolled.add(command.keyId);
+        if (command.kind === "rerollKey") rerolled.add(command.id);
         return change(command, record);
       },
       async exchange(asks) {

@@ -1,20 +1,31 @@
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { NewOwner, StoredOwner } from "../../src/domain/owner.ts";
-import type { Command, OwnerCommand } from "../../src/store/commands.ts";
+import {
+  type Command,
+  type CreateOwner,
+  type DeleteOwner,
+  resourceOf,
+  type StopOwner,
+  type UpdateOwner,
+  type UpdateOwnerRemaining,
+} from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { Answers, OwnerPage, OwnersQuery } from "../../src/store/queries.ts";
+import type { Answers, PageQuery } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { deleteKey, listPages } from "../support/manage.ts";
-import { isOfOwner } from "../support/memory-owners.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type AnyManagement, type BrokenStore, eventLists, feed, manages, permits, usage } from "./break-store.ts";
+
+type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | StopOwner | DeleteOwner;
+type OwnerPage = Answers["owners"];
+type OwnersQuery = PageQuery<"owners">;
 
 /** Stores something else than it was given. */
 function keeps(mistake: string, change: (owner: NewOwner) => NewOwner): BrokenStore {
   return manages(mistake, (inner) => ({
     change: (command, record) =>
-      inner.change(command.kind === "createOwner" ? { ...command, owner: change(command.owner) } : command, record),
+      inner.change(command.kind === "createOwner" ? { ...command, created: change(command.created) } : command, record),
   }));
 }
 
@@ -44,8 +55,8 @@ function shows(mistake: string, change: (owner: StoredOwner, store: Store) => Pr
       const answer = await inner.read(query);
       if (query.kind === "owner") return answer && change(answer as StoredOwner, store);
       if (query.kind !== "owners") return answer;
-      const { owners, ...page } = answer as OwnerPage;
-      return { ...page, owners: await Promise.all(owners.map((owner) => change(owner, store))) };
+      const { items, ...page } = answer as OwnerPage;
+      return { ...page, items: await Promise.all(items.map((owner) => change(owner, store))) };
     },
   }));
 }
@@ -53,7 +64,7 @@ function shows(mistake: string, change: (owner: StoredOwner, store: Store) => Pr
 /** Lists something else. */
 function lists(
   mistake: string,
-  list: (ask: (query: OwnersQuery) => Promise<OwnerPage>, query: OwnersQuery) => Promise<Answers["owners"]>,
+  list: (ask: (query: OwnersQuery) => Promise<OwnerPage>, query: OwnersQuery) => Promise<OwnerPage>,
 ): BrokenStore {
   return manages(mistake, (inner) => ({
     read: (query) =>
@@ -74,8 +85,8 @@ function finds(mistake: string, breakIt: (inner: Store["keys"]) => Partial<Store
   };
 }
 
-async function ownerOf(inner: AnyManagement, ownerId: string): Promise<StoredOwner | undefined> {
-  return (await inner.read({ kind: "owner", ownerId })) as StoredOwner | undefined;
+async function ownerOf(inner: AnyManagement, id: string): Promise<StoredOwner | undefined> {
+  return (await inner.read({ kind: "owner", id })) as StoredOwner | undefined;
 }
 
 function ownersTold(mistake: string, isNew: (told: boolean) => boolean | undefined): BrokenStore {
@@ -126,11 +137,11 @@ export const brokenOwners: readonly BrokenStore[] = [
     };
   }),
   changes("creates an owner that exists again", "createOwner", async (command, inner) => {
-    await inner.change({ kind: "deleteOwner", ownerId: command.owner.id, event: command.event });
+    await inner.change({ kind: "deleteOwner", id: command.created.id, event: command.event });
     return command;
   }),
   manages("ignores idempotency of owners", (inner) => ({
-    change: (command, record) => inner.change(command, isOfOwner(command) ? undefined : record),
+    change: (command, record) => inner.change(command, resourceOf(command) === "owner" ? undefined : record),
   })),
   changes("removes what an update of an owner does not name", "updateOwner", (command) => ({
     ...command,
@@ -152,16 +163,16 @@ export const brokenOwners: readonly BrokenStore[] = [
     unless: unless && { ...unless, enabled: undefined },
   })),
   changes("compares the version of an owner before it changes it", "updateOwner", async (command, inner) => {
-    const owner = await ownerOf(inner, command.ownerId);
+    const owner = await ownerOf(inner, command.id);
     await nextTurn();
     return owner?.version === command.ifVersion ? { ...command, ifVersion: undefined } : command;
   }),
   changes("takes an unknown owner for one of another version", "updateOwner", async (command, inner) =>
-    (await ownerOf(inner, command.ownerId)) === undefined ? { outcome: "conflict", reason: "version" } : command,
+    (await ownerOf(inner, command.id)) === undefined ? { outcome: "conflict", reason: "version" } : command,
   ),
   changes("deletes the keys of an owner with it", "deleteOwner", async (command, { change }, { management }) => {
-    const pages = await listPages(management, { ownerId: command.ownerId });
-    for (const { id } of pages.flatMap(({ keys }) => keys)) await deleteKey(management, id);
+    const pages = await listPages(management, { ownerId: command.id });
+    for (const { id } of pages.flatMap(({ items }) => items)) await deleteKey(management, id);
     return change(command);
   }),
   {
@@ -172,12 +183,12 @@ export const brokenOwners: readonly BrokenStore[] = [
       const deleted = new Set<string>();
       const change = async (...[command, record]: Parameters<AnyManagement["change"]>) => {
         if (command.kind === "deleteOwner") {
-          deleted.add(command.ownerId);
+          deleted.add(command.id);
           return { outcome: "done", changed: [] };
         }
-        if (command.kind === "createOwner" && deleted.delete(command.owner.id)) {
-          const { id: ownerId, remaining: _, refill: __, ...fields } = command.owner;
-          return management.change({ kind: "updateOwner", ownerId, changes: fields, event: command.event });
+        if (command.kind === "createOwner" && deleted.delete(command.created.id)) {
+          const { id, remaining: _, refill: __, ...fields } = command.created;
+          return management.change({ kind: "updateOwner", id, changes: fields, event: command.event });
         }
         return management.change(command, record);
       };
@@ -206,16 +217,16 @@ export const brokenOwners: readonly BrokenStore[] = [
     );
   }),
   changes("takes an owner's counter down to 0 at most", "updateOwnerRemaining", async (command, inner) => {
-    const { counter } = (await ownerOf(inner, command.ownerId)) ?? {};
+    const { counter } = (await ownerOf(inner, command.id)) ?? {};
     if (command.op !== "decrement" || counter === undefined || command.value === undefined) return command;
     return { ...command, value: Math.min(counter.remaining, command.value) };
   }),
   changes("gives an owner a counter by adding to it", "updateOwnerRemaining", async (command, inner) => {
-    const owner = await ownerOf(inner, command.ownerId);
+    const owner = await ownerOf(inner, command.id);
     return owner?.counter === undefined && command.op === "increment" ? { ...command, op: "set" } : command;
   }),
   changes("reads an owner's counter before it changes it", "updateOwnerRemaining", async (command, inner) => {
-    const { counter } = (await ownerOf(inner, command.ownerId)) ?? {};
+    const { counter } = (await ownerOf(inner, command.id)) ?? {};
     if (counter === undefined || command.value === undefined || command.op === "set") return command;
     await nextTurn();
     const value = counter.remaining + (command.op === "increment" ? command.value : -command.value);
@@ -231,13 +242,13 @@ export const brokenOwners: readonly BrokenStore[] = [
     return exchange(asks.map((ask) => ({ ...ask, subject: oneOf(ask.subject) })));
   }),
   changes("begins new windows with changed limits of an owner", "updateOwner", async (command, inner) => {
-    const owner = await ownerOf(inner, command.ownerId);
+    const owner = await ownerOf(inner, command.id);
     if (owner === undefined || !command.changes.rateLimits) return command;
     const { counter, createdAtMs: _, updatedAtMs: __, version: ___, ...fields } = owner;
-    const { event, ownerId } = command;
-    await inner.change({ kind: "deleteOwner", ownerId, event });
+    const { event, id } = command;
+    await inner.change({ kind: "deleteOwner", id, event });
     const remade = { ...fields, remaining: counter?.remaining, refill: undefined };
-    await inner.change({ kind: "createOwner", owner: remade, event });
+    await inner.change({ kind: "createOwner", created: remade, event });
     return { ...command, ifVersion: undefined };
   }),
   {
@@ -275,35 +286,35 @@ export const brokenOwners: readonly BrokenStore[] = [
   shows("shows every owner as never changed", (owner) => ({ ...owner, version: 1, updatedAtMs: owner.createdAtMs })),
   lists("lists owners oldest first", async (ask, query) => {
     const page = await ask(query);
-    return { ...page, owners: page.owners.toReversed() };
+    return { ...page, items: page.items.toReversed() };
   }),
   lists("pages owners by number", async (ask, { after = "0", limit, ...query }) => {
     const end = Number(after) + limit;
-    const { owners, cursor } = await ask({ ...query, limit: end });
-    const page = { owners: owners.slice(Number(after)) };
+    const { items, cursor } = await ask({ ...query, limit: end });
+    const page = { items: items.slice(Number(after)) };
     return cursor === undefined ? page : { ...page, cursor: `${end}` };
   }),
   lists("lists owners without their counters", async (ask, query) => {
     const page = await ask(query);
-    return { ...page, owners: page.owners.map((owner) => ({ ...owner, counter: undefined })) };
+    return { ...page, items: page.items.map((owner) => ({ ...owner, counter: undefined })) };
   }),
-  lists("lists owners that concern one of the APIs", async (ask, { within, ...query }) => {
+  lists("lists owners that concern one of the APIs", async (ask, { apiIds: within, ...query }) => {
     const page = await ask(query);
     const isShown = ({ apiIds }: StoredOwner) => within === undefined || apiIds?.some((id) => within.includes(id));
-    return { ...page, owners: page.owners.filter(isShown) };
+    return { ...page, items: page.items.filter(isShown) };
   }),
-  lists("filters a page of owners after it was cut", async (ask, { within, ...query }) => {
+  lists("filters a page of owners after it was cut", async (ask, { apiIds: within, ...query }) => {
     const page = await ask(query);
     const isShown = ({ apiIds }: StoredOwner) => within === undefined || apiIds?.every((id) => within.includes(id));
-    return { ...page, owners: page.owners.filter(isShown) };
+    return { ...page, items: page.items.filter(isShown) };
   }),
   lists("lists all owners if no API is asked for", (ask, query) =>
-    ask(query.within?.length === 0 ? { ...query, within: undefined } : query),
+    ask(query.apiIds?.length === 0 ? { ...query, apiIds: undefined } : query),
   ),
   eventLists("shows events of owners to those who may see one of their APIs", async (list, { apiIds, ...query }) => {
     const page = await list({ ...query, limit: 1000 });
     const isShown = ({ apiId = "" }) => apiIds === undefined || apiIds.includes(apiId);
-    return { events: page.events.filter(isShown) };
+    return { items: page.items.filter(isShown) };
   }),
   ownersTold("tells of no owner", () => undefined),
   ownersTold("tells of a new owner as of one that was changed", () => false),

@@ -40,8 +40,8 @@ export const brokenRerolls: readonly BrokenStore[] = [
   rerolls("gives back the uses of the counter", async (inner, command, record) => {
     const outcome = await inner.management.change(command, record);
     if (outcome.outcome === "done" && command.kind === "rerollKey") {
-      const [counter] = (await inner.usageLanes[0]?.settle([{ subject: command.keyId, cost: 1, count: 0 }])) ?? [];
-      const update = { kind: "updateRemaining", keyId: command.keyId, op: "set", value: 10 } as const;
+      const [counter] = (await inner.usageLanes[0]?.settle([{ subject: command.id, cost: 1, count: 0 }])) ?? [];
+      const update = { kind: "updateRemaining", id: command.id, op: "set", value: 10 } as const;
       if (counter?.outcome === "settled") await inner.management.change({ ...update, event: command.event });
     }
     return outcome;
@@ -63,11 +63,11 @@ export const brokenRerolls: readonly BrokenStore[] = [
   ),
   rerolls("reads the secret before and replaces it later", async (inner, command, record) => {
     if (command.kind !== "rerollKey") return inner.management.change(command, record);
-    const before = await inner.management.read({ kind: "key", keyId: command.keyId });
+    const before = await inner.management.read({ kind: "key", id: command.id });
     await nextTurn();
     const outcome = await inner.management.change(command, record);
     if (outcome.outcome !== "done" || before === undefined) return outcome;
-    const changed = await inner.management.read({ kind: "key", keyId: command.keyId });
+    const changed = await inner.management.read({ kind: "key", id: command.id });
     // Another one came in between: the secret of that one is lost, and was never told.
     if (changed !== undefined && changed.version > before.version + 1) await inner.management.change(command);
     return outcome;

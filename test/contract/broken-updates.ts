@@ -51,8 +51,8 @@ export const brokenUpdates: readonly BrokenStore[] = [
     return {
       async updateRemaining(command) {
         const outcome = await inner.updateRemaining(command);
-        const counted = (refusals.get(command.keyId) ?? 0) + Number(outcome.outcome === "conflict");
-        refusals.set(command.keyId, counted);
+        const counted = (refusals.get(command.id) ?? 0) + Number(outcome.outcome === "conflict");
+        refusals.set(command.id, counted);
         if (outcome.outcome !== "done" || outcome.answer === undefined) return outcome;
         return { ...outcome, answer: { ...outcome.answer, version: outcome.answer.version + counted } };
       },
@@ -74,7 +74,7 @@ export const brokenUpdates: readonly BrokenStore[] = [
   }),
   keys("answers the balance before the update", (inner, store) => ({
     async updateRemaining(command) {
-      const before = await balanceOf(store, command.keyId);
+      const before = await balanceOf(store, command.id);
       const outcome = await inner.updateRemaining(command);
       if (outcome.outcome !== "done" || outcome.answer === undefined) return outcome;
       return { ...outcome, answer: { ...outcome.answer, remaining: before } };
@@ -89,7 +89,7 @@ export const brokenUpdates: readonly BrokenStore[] = [
   })),
   keys("reads a counter and sets it later", (inner, store) => ({
     async updateRemaining(command) {
-      const before = await balanceOf(store, command.keyId);
+      const before = await balanceOf(store, command.id);
       await nextTurn();
       if (before === undefined || command.value === undefined || command.op === "set")
         return inner.updateRemaining(command);
@@ -108,7 +108,7 @@ export const brokenUpdates: readonly BrokenStore[] = [
         management: {
           ...inner.management,
           change(command, record) {
-            if (command.kind === "updateRemaining") updated.add(command.keyId);
+            if (command.kind === "updateRemaining") updated.add(command.id);
             return inner.management.change(command, record);
           },
         },
@@ -125,7 +125,7 @@ export const brokenUpdates: readonly BrokenStore[] = [
   keys("tells readers of a refused update", (inner) => ({
     async updateRemaining(command) {
       const outcome = await inner.updateRemaining(command);
-      if (outcome.outcome === "conflict") await inner.setRateLimit(command.keyId, undefined);
+      if (outcome.outcome === "conflict") await inner.setRateLimit(command.id, undefined);
       return outcome;
     },
   })),

@@ -33,8 +33,8 @@ interface Change {
 async function make({ management }: Store, clock: TestClock, { keyId, apiId, isNew, event }: Change): Promise<void> {
   const key = sampleKey(clock, { id: keyId, apiId, secretDigest: `digest of ${keyId}` });
   const outcome = await (isNew
-    ? management.change({ kind: "createKey", key, event })
-    : management.change({ kind: "updateKey", keyId, changes: { name: `name of ${event.id}` }, event }));
+    ? management.change({ kind: "createKey", created: key, event })
+    : management.change({ kind: "updateKey", id: keyId, changes: { name: `name of ${event.id}` }, event }));
   expect(outcome.outcome).toBe("done");
 }
 
@@ -51,7 +51,7 @@ function changesOf(fromMs: number, apiIds: readonly string[], keysEach: number):
 
 async function eventsOf(store: Store, filters: Filters, limit?: number): Promise<readonly StoredEvent[]> {
   const pages = await listEventPages(store.management, filters, limit === undefined ? {} : { limit });
-  return pages.flatMap(({ events }) => events);
+  return pages.flatMap(({ items }) => items);
 }
 
 async function idsOf(store: Store, filters: Filters, limit?: number): Promise<readonly string[]> {
@@ -82,10 +82,10 @@ export const eventCases: readonly ContractCase[] = [
       const limits = { rateLimit: null, rateLimits: null, costMax: 9 };
       const changes = { name: "secret name", expiresAtMs: null, ...limits, enabled: undefined };
       const fields = ["name", "expires", "ratelimit", "ratelimits", "costMax"];
-      await management.change({ kind: "createKey", key, event: events[0] });
-      await management.change({ kind: "updateKey", keyId, changes, event: events[1] });
-      await management.change({ kind: "updateRemaining", keyId, op: "set", value: 7, event: events[2] });
-      await management.change({ kind: "deleteKey", keyId, event: events[3] });
+      await management.change({ kind: "createKey", created: key, event: events[0] });
+      await management.change({ kind: "updateKey", id: keyId, changes, event: events[1] });
+      await management.change({ kind: "updateRemaining", id: keyId, op: "set", value: 7, event: events[2] });
+      await management.change({ kind: "deleteKey", id: keyId, event: events[3] });
       const stored = await eventsOf({ management, ...store }, { targetId: keyId });
       const common = { targetId: keyId, apiId: "the api", actor: stored[0]?.actor };
       expect(stored).toStrictEqual([
@@ -104,15 +104,15 @@ export const eventCases: readonly ContractCase[] = [
       const keyId = key.id;
       const [created, repeated] = [eventAt(clock.nowMs()), eventAt(clock.nowMs())];
       const record = sampleRecord(clock, "lookup", "create");
-      await management.change({ kind: "createKey", key, event: created }, record);
-      await management.change({ kind: "createKey", key: sampleKey(clock), event: repeated }, record);
+      await management.change({ kind: "createKey", created: key, event: created }, record);
+      await management.change({ kind: "createKey", created: sampleKey(clock), event: repeated }, record);
       const event = () => eventAt(clock.nowMs());
       const name = { name: "another" };
-      await management.change({ kind: "updateKey", keyId, ifVersion: 2, changes: name, event: event() });
-      await management.change({ kind: "updateKey", keyId: "key_none", changes: name, event: event() });
-      await management.change({ kind: "updateRemaining", keyId, op: "decrement", value: 2, event: event() });
-      await management.change({ kind: "updateRemaining", keyId: "key_none", op: "set", value: 2, event: event() });
-      await management.change({ kind: "deleteKey", keyId: "key_none", event: event() });
+      await management.change({ kind: "updateKey", id: keyId, ifVersion: 2, changes: name, event: event() });
+      await management.change({ kind: "updateKey", id: "key_none", changes: name, event: event() });
+      await management.change({ kind: "updateRemaining", id: keyId, op: "decrement", value: 2, event: event() });
+      await management.change({ kind: "updateRemaining", id: "key_none", op: "set", value: 2, event: event() });
+      await management.change({ kind: "deleteKey", id: "key_none", event: event() });
       expect(await idsOf(store, {})).toEqual([created.id]);
     },
   },
@@ -123,9 +123,9 @@ export const eventCases: readonly ContractCase[] = [
       for (const change of changes) await make(store, clock, change);
       for (const limit of [1, 2, 3, 5, 6, 11, 12, 13, 100]) {
         const pages = await listEventPages(store.management, {}, { limit });
-        const shown = pages.flatMap(({ events }) => events.map(({ id }) => id));
+        const shown = pages.flatMap(({ items }) => items.map(({ id }) => id));
         expect(shown, `${limit}`).toEqual(newestFirst(changes));
-        expect(pages.map(({ events }) => events.length <= limit)).not.toContain(false);
+        expect(pages.map(({ items }) => items.length <= limit)).not.toContain(false);
         expect(pages.length, `pages of ${limit}`).toBe(Math.ceil(12 / limit));
       }
     },
@@ -188,7 +188,7 @@ export const eventCases: readonly ContractCase[] = [
         await store.tidy(clock.nowMs(), clock.nowMs() + 4);
       };
       const pages = await listEventPages(store.management, {}, { limit: 3, between });
-      const shown = pages.flatMap(({ events }) => events.map(({ id }) => id));
+      const shown = pages.flatMap(({ items }) => items.map(({ id }) => id));
       expect(shown).toEqual(newestFirst(changes.slice(4)));
     },
   },

@@ -58,7 +58,7 @@ export const importCases: readonly ContractCase[] = [
       expect(await importKeys(store.management, [plain, full, local])).toEqual(imported(plain, full, local));
       for (const key of [plain, full, local])
         expect(await store.keys.findByDigest(key.secretDigest)).toEqual(foundImport(key));
-      expect(await store.management.read({ kind: "key", keyId: plain.id })).toMatchObject({
+      expect(await store.management.read({ kind: "key", id: plain.id })).toMatchObject({
         start: "",
         version: 1,
         createdAtMs: plain.createdAtMs,
@@ -89,7 +89,7 @@ export const importCases: readonly ContractCase[] = [
       expect(await store.keys.findByDigest(existing.secretDigest)).toEqual(foundAs(existing));
       expect(await store.keys.findByDigest(replaced.secretDigest)).toMatchObject({ id: replaced.id });
       for (const { id } of [...again, twice]) {
-        expect(await store.management.read({ kind: "key", keyId: id })).toBeUndefined();
+        expect(await store.management.read({ kind: "key", id })).toBeUndefined();
         expect(await charge(store, { id } as NewKey, 1)).toEqual({ outcome: "missing" });
       }
     },
@@ -125,13 +125,13 @@ export const importCases: readonly ContractCase[] = [
         for (const _ of [1, 2]) expect(await management.change(command, record)).toEqual(refused);
         for (const key of keys) {
           expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
-          expect(await management.read({ kind: "key", keyId: key.id })).toBeUndefined();
+          expect(await management.read({ kind: "key", id: key.id })).toBeUndefined();
           expect(await charge(store, key, 1)).toEqual({ outcome: "missing" });
         }
       }
-      expect(await management.read({ kind: "api", apiId: "unknown" })).toBeUndefined();
+      expect(await management.read({ kind: "api", id: "unknown" })).toBeUndefined();
       const query = { kind: "events", method: "keys.importKeys", limit: 10 } as const;
-      expect(await management.read(query)).toEqual({ events: [] });
+      expect(await management.read(query)).toEqual({ items: [] });
       expect(await hasImports(store)).toBe(false);
     },
   },
@@ -144,7 +144,7 @@ export const importCases: readonly ContractCase[] = [
         const command = { kind: "importKeys", apiId: "new", keys: [key], apiMustExist, event: testEvent() } as const;
         expect(await management.change(command)).toEqual(imported(key));
         expect(await store.keys.findByDigest(key.secretDigest)).toEqual(foundImport(key));
-        expect(await management.read({ kind: "api", apiId: "new" })).toMatchObject({ id: "new", version: 1 });
+        expect(await management.read({ kind: "api", id: "new" })).toMatchObject({ id: "new", version: 1 });
       }
     },
   },
@@ -159,7 +159,7 @@ export const importCases: readonly ContractCase[] = [
       const first = sampleImport(clock);
       await importKeys(store.management, [first]);
       expect(await store.changes.read(position)).toMatchObject({ changed: [], hasImportedKeys: true });
-      await store.management.change({ kind: "deleteKey", keyId: first.id, event: testEvent() });
+      await store.management.change({ kind: "deleteKey", id: first.id, event: testEvent() });
       await store.tidy(clock.nowMs());
       expect(await hasImports(store)).toBe(true);
     },
@@ -172,7 +172,7 @@ export const importCases: readonly ContractCase[] = [
       const keys = [sampleImport(clock), left, sampleImport(clock)];
       await importKeys(store.management, keys);
       const query = { kind: "events", method: "keys.importKeys", limit: 10 } as const;
-      const { events } = await store.management.read(query);
+      const { items: events } = await store.management.read(query);
       expect(new Map(events.map(({ id, targetId }) => [id, targetId]))).toEqual(
         new Map(keys.filter((key) => key !== left).map(({ id, eventId }) => [eventId, id])),
       );

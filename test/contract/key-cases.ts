@@ -140,10 +140,10 @@ export const keyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await createKey(store.management, key);
-      const deleteVersion = (ifVersion: number, keyId = key.id) =>
+      const deleteVersion = (ifVersion: number, id = key.id) =>
         store.management.change({
           kind: "deleteKey",
-          keyId,
+          id,
           ifVersion,
           event: { id: `evt_${ifVersion}`, atMs: 1, actor: "root_test" },
         });

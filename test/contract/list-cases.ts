@@ -28,7 +28,7 @@ async function store(store: Store, keys: readonly NewKey[]): Promise<void> {
 
 async function idsOf(store: Store, filters: Filters, limit?: number): Promise<readonly string[]> {
   const pages = await listPages(store.management, filters, limit === undefined ? {} : { limit });
-  return pages.flatMap(({ keys }) => keys.map(({ id }) => id));
+  return pages.flatMap(({ items }) => items.map(({ id }) => id));
 }
 
 const newestFirst = (keys: readonly NewKey[]) => keys.map(({ id }) => id).reverse();
@@ -134,10 +134,10 @@ export const listCases: readonly ContractCase[] = [
         refill: refillRule({ interval: "monthly", amount: 9, carryOver: true }),
       });
       for (const key of [plain, full]) await createKey(store.management, key);
-      const { keys, cursor } = await store.management.read({ kind: "keys", apiId, limit: 100 });
-      const read = await Promise.all([full, plain].map(({ id }) => store.management.read({ kind: "key", keyId: id })));
-      expect(keys).toEqual(read);
-      expect(keys[0]).toMatchObject({ name: "名前", version: 1, start: full.start, counter: { remaining: 2 } });
+      const { items, cursor } = await store.management.read({ kind: "keys", apiId, limit: 100 });
+      const read = await Promise.all([full, plain].map(({ id }) => store.management.read({ kind: "key", id })));
+      expect(items).toEqual(read);
+      expect(items[0]).toMatchObject({ name: "名前", version: 1, start: full.start, counter: { remaining: 2 } });
       expect(cursor).toBeUndefined();
     },
   },
@@ -148,8 +148,8 @@ export const listCases: readonly ContractCase[] = [
       await createKey(store.management, next({ remaining: 1, refill: refillRule({ amount: 10 }) }));
       await createKey(store.management, next({ remaining: 1 }));
       clock.stepTo(clock.nowMs() + 24 * 3_600_000);
-      const { keys } = await store.management.read({ kind: "keys", apiId, limit: 100 });
-      expect(keys.map(({ counter }) => counter?.remaining)).toEqual([1, 10]);
+      const { items } = await store.management.read({ kind: "keys", apiId, limit: 100 });
+      expect(items.map(({ counter }) => counter?.remaining)).toEqual([1, 10]);
     },
   },
   {
@@ -161,10 +161,10 @@ export const listCases: readonly ContractCase[] = [
       for (const limit of [1, 2, 3, 4, 5, 6, 11, 12, 13, 100]) {
         const pages = await listPages(target.management, { apiId }, { limit });
         expect(
-          pages.flatMap((page) => page.keys.map(({ id }) => id)),
+          pages.flatMap((page) => page.items.map(({ id }) => id)),
           `${limit}`,
         ).toEqual(newestFirst(keys));
-        expect(pages.map((page) => page.keys.length <= limit)).not.toContain(false);
+        expect(pages.map((page) => page.items.length <= limit)).not.toContain(false);
         expect(pages.length, `pages of ${limit}`).toBe(Math.ceil(12 / limit));
       }
     },
@@ -206,7 +206,7 @@ export const listCases: readonly ContractCase[] = [
       expect(await idsOf(target, { apiId: ours.apiId, ownerId: owner })).toEqual(idsAt(0));
       expect(await idsOf(target, { apiId: others.apiId, ownerId: owner })).toEqual(idsAt(1));
       for (const nobody of [{ apiId: "no such API" }, { ownerId: "no such owner" }, { apiId: "", ownerId: "" }]) {
-        expect(await target.management.read({ kind: "keys", ...nobody, limit: 1 })).toEqual({ keys: [] });
+        expect(await target.management.read({ kind: "keys", ...nobody, limit: 1 })).toEqual({ items: [] });
       }
     },
   },
@@ -280,7 +280,7 @@ export const listCases: readonly ContractCase[] = [
         await store(target, turn % 3 === 0 ? [next(), next(), next()] : []);
       };
       const pages = await listPages(target.management, { apiId }, { limit: 4, between });
-      const shown = pages.flatMap((page) => page.keys.map(({ id }) => id));
+      const shown = pages.flatMap((page) => page.items.map(({ id }) => id));
       expect(new Set(shown).size).toBe(shown.length);
       const stayed = new Set(stay.map(({ id }) => id));
       expect(shown.filter((id) => stayed.has(id))).toEqual(newestFirst(stay));

@@ -36,8 +36,8 @@ const isMissing = async (store: Store, key: NewKey, name: string) => {
   return result?.outcome === "missing";
 };
 
-const update = ({ management }: Store, { id: keyId }: NewKey, changes: KeyFieldChanges, ifVersion?: number) =>
-  management.change({ kind: "updateKey", keyId, changes, ifVersion, event: testEvent() });
+const update = ({ management }: Store, { id }: NewKey, changes: KeyFieldChanges, ifVersion?: number) =>
+  management.change({ kind: "updateKey", id, changes, ifVersion, event: testEvent() });
 
 const setLimits = (store: Store, key: NewKey, rules: Readonly<Record<string, RateLimit>> | null) =>
   update(store, key, { rateLimits: rules && named(rules) });

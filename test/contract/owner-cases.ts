@@ -14,7 +14,7 @@ export function sampleOwner(id: string, given: Partial<NewOwner> = {}): NewOwner
   return { id, enabled: true, meta: {}, ...none, ...given };
 }
 
-export const readOwner = ({ management }: Store, ownerId: string) => management.read({ kind: "owner", ownerId });
+export const readOwner = ({ management }: Store, id: string) => management.read({ kind: "owner", id });
 
 const rateLimits = [
   { name: "minute", rule: strict(5) },
@@ -60,11 +60,11 @@ export const ownerCases: readonly ContractCase[] = [
       for (const [at, owner] of sampleOwners.entries()) {
         const { id, enabled, apiIds, rateLimits: named, remaining, refill } = owner;
         expect(await readOwner(store, id)).toEqual(storedAs(owner, 100 + at, Date.parse("2026-01-01T00:00:00.000Z")));
-        const [limits, counter] = [
+        const [verified, counter] = [
           named && limitsOfOwner(id, named),
           remaining === undefined ? undefined : { remaining, refillInterval: refill?.interval },
         ];
-        expect(await store.keys.findOwner(id)).toEqual({ id, enabled, apiIds, limits, counter });
+        expect(await store.keys.findOwner(id)).toEqual({ id, enabled, apiIds, rateLimits: verified, counter });
       }
       for (const id of ["", "Plain", "plain ", "a", "漢"]) {
         expect([await readOwner(store, id), await store.keys.findOwner(id)], id).toEqual([undefined, undefined]);
@@ -134,7 +134,7 @@ export const ownerCases: readonly ContractCase[] = [
       const [, moved] = keys;
       const changes = { ownerId: "two" };
       const event = { id: "evt_moved", atMs: 1, actor: "root_test" };
-      await store.management.change({ kind: "updateKey", keyId: moved?.id ?? "", changes, event });
+      await store.management.change({ kind: "updateKey", id: moved?.id ?? "", changes, event });
       expect(await store.keys.findByDigest(moved?.secretDigest ?? "")).toMatchObject({ hasOwnerRecord: true });
     },
   },
@@ -171,7 +171,7 @@ export const ownerCases: readonly ContractCase[] = [
         expect(await readOwner(store, "one")).toEqual(stored);
         const limits = expected.rateLimits && limitsOfOwner("one", expected.rateLimits);
         const { enabled: isEnabled, apiIds: concerned } = stored;
-        const found = { id: "one", enabled: isEnabled, apiIds: concerned, limits, counter: undefined };
+        const found = { id: "one", enabled: isEnabled, apiIds: concerned, rateLimits: limits, counter: undefined };
         expect(await store.keys.findOwner("one")).toEqual(found);
       }
       expect(await readOwner(store, "other")).toEqual(other);
@@ -219,10 +219,10 @@ export const ownerCases: readonly ContractCase[] = [
       const { management } = store;
       await createOwner(management, sampleOwner("one", { ...full, enabled: true, remaining: 4 }));
       const before = await readOwner(store, "one");
-      const stop = (ownerId: string, ifVersion?: number) =>
+      const stop = (id: string, ifVersion?: number) =>
         management.change({
           kind: "stopOwner",
-          ownerId,
+          id,
           ifVersion,
           event: { id: "evt_stop", atMs: 9, actor: "root_test" },
         });
@@ -262,7 +262,7 @@ export const ownerCases: readonly ContractCase[] = [
       const last = sampleKey(clock, { ownerId: "two" });
       await createKey(management, last);
       expect(await deleteOwner(management, "two", undefined, { enabled: true })).toEqual(conflict(1));
-      await management.change({ kind: "updateKey", keyId: last.id, changes: { enabled: false }, event });
+      await management.change({ kind: "updateKey", id: last.id, changes: { enabled: false }, event });
       expect(await deleteOwner(management, "two", undefined, {})).toEqual(conflict(1));
       expect(await deleteOwner(management, "two", undefined, { enabled: true })).toEqual(done);
     },

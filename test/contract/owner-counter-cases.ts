@@ -135,7 +135,7 @@ export const ownerCounterCases: readonly ContractCase[] = [
       clock.stepTo(nextDay);
       const refill = { ...given.refill, refilledThroughMs: Date.parse(nextDay) };
       expect(await readOwner(store, "read")).toMatchObject({ counter: { remaining: 13, refill } });
-      const { owners } = await management.read({ kind: "owners", limit: 10 });
+      const { items: owners } = await management.read({ kind: "owners", limit: 10 });
       expect(owners.map(({ counter }) => counter?.remaining)).toEqual([13, 13, 13]);
       // What was last stored: the ledger refills with the next charge.
       expect(await store.keys.findOwner("read")).toMatchObject({ counter: { remaining: 3 } });

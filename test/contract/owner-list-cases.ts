@@ -24,7 +24,7 @@ async function createdFor(store: Store, ...lists: readonly (readonly string[] | 
 
 async function listed({ management }: Store, within: readonly string[] | undefined, limit: number) {
   const pages = await listOwnerPages(management, within, { limit });
-  return pages.map(({ owners }) => owners.map(({ id }) => id));
+  return pages.map(({ items }) => items.map(({ id }) => id));
 }
 
 /** What has changed since the position, and the position then. */
@@ -58,7 +58,7 @@ export const ownerListCases: readonly ContractCase[] = [
       await createOwner(management, sampleOwner("second", { apiIds: ["b", "a"], enabled: false }));
       await updateOwner(management, "first", { apiIds: ["a"], enabled: false }, { atMs: 50 });
       await updateOwnerRemaining(management, "first", "set", 8, { atMs: 60 });
-      const { owners, cursor } = await management.read({ kind: "owners", limit: 10 });
+      const { items: owners, cursor } = await management.read({ kind: "owners", limit: 10 });
       expect(owners).toEqual([await readOwner(store, "second"), await readOwner(store, "first")]);
       expect(owners[1]).toMatchObject({ version: 3, updatedAtMs: 60, counter: { remaining: 8 } });
       expect(cursor).toBeUndefined();
@@ -77,7 +77,7 @@ export const ownerListCases: readonly ContractCase[] = [
         await createOwner(store.management, sampleOwner(`new ${turn}`));
       };
       const pages = await listOwnerPages(store.management, undefined, { limit: 2, between });
-      const shown = pages.flatMap(({ owners }) => owners.map(({ id }) => id));
+      const shown = pages.flatMap(({ items }) => items.map(({ id }) => id));
       expect(new Set(shown).size).toBe(shown.length);
       expect(shown.filter((id) => stay.includes(id))).toEqual(stay);
     },
@@ -118,18 +118,18 @@ export const ownerListCases: readonly ContractCase[] = [
       const events = [1, 2, 3, 4, 5].map((atMs) => testEvent(atMs));
       const at = (i: number) => events[i] as (typeof events)[0];
       const changes = { enabled: false, rateLimits: null, refill: refillRule() };
-      await management.change({ kind: "createOwner", owner, event: at(0) });
-      await management.change({ kind: "updateOwner", ownerId: targetId, changes, event: at(1) });
-      await management.change({ kind: "updateOwner", ownerId: targetId, changes: { apiIds: ["a"] }, event: at(2) });
-      const counter = { op: "increment", value: 1, ownerId: targetId } as const;
+      await management.change({ kind: "createOwner", created: owner, event: at(0) });
+      await management.change({ kind: "updateOwner", id: targetId, changes, event: at(1) });
+      await management.change({ kind: "updateOwner", id: targetId, changes: { apiIds: ["a"] }, event: at(2) });
+      const counter = { op: "increment", value: 1, id: targetId } as const;
       await management.change({ kind: "updateOwnerRemaining", ...counter, event: at(3) });
-      await management.change({ kind: "deleteOwner", ownerId: targetId, event: at(4) });
+      await management.change({ kind: "deleteOwner", id: targetId, event: at(4) });
       // What was not changed leaves none.
       await updateOwner(management, targetId, { enabled: true });
       await deleteOwner(management, targetId);
       const listedFor = async (apiIds?: readonly string[]) => {
         const pages = await listEventPages(management, { targetId, ...(apiIds && { apiIds }) }, { limit: 2 });
-        return pages.flatMap((page) => page.events);
+        return pages.flatMap((page) => page.items);
       };
       const all = await listedFor();
       const of = { actor: "root_test", targetId, apiId: "a" };
@@ -144,11 +144,11 @@ export const ownerListCases: readonly ContractCase[] = [
       expect(await listedFor(["a"])).toEqual(all.slice(0, 3));
       expect(await listedFor(["b"])).toEqual([]);
       const byMethod = { method: "owners.createOwner", apiIds: ["a"] };
-      expect((await listEventPages(management, byMethod)).flatMap((page) => page.events)).toEqual([]);
+      expect((await listEventPages(management, byMethod)).flatMap((page) => page.items)).toEqual([]);
       // Of an owner that concerns all APIs, nobody is told who may not see all.
       await createOwner(management, sampleOwner("two"));
       const ofTwo = { targetId: "two", apiIds: ["a", "b"] };
-      expect((await listEventPages(management, ofTwo)).flatMap((page) => page.events)).toEqual([]);
+      expect((await listEventPages(management, ofTwo)).flatMap((page) => page.items)).toEqual([]);
     },
   },
   {
@@ -174,7 +174,7 @@ export const ownerListCases: readonly ContractCase[] = [
       await updateOwner(management, "one", { enabled: false }, { ifVersion: 9 });
       await updateOwnerRemaining(management, "one", "increment", 1);
       await deleteOwner(management, "none");
-      await management.read({ kind: "owner", ownerId: "one" });
+      await management.read({ kind: "owner", id: "one" });
       expect((await news(store, position)).changed).toEqual([]);
     },
   },

@@ -15,7 +15,7 @@ function changed(key: NewKey, ...digests: string[]) {
   return { outcome: "done", changed: [{ keyId: key.id, digests }] };
 }
 
-const byId = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", keyId: id });
+const byId = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", id });
 const bySecret = ({ management }: Store, digest: string, nowMs: number) =>
   management.read({ kind: "keyOfSecret", digest, nowMs });
 

@@ -32,11 +32,11 @@ function asStored({ digest: _, ...rootKey }: NewRootKey): StoredRootKey {
 }
 
 function create({ management }: Store, rootKey: NewRootKey) {
-  return management.change({ kind: "createRootKey", rootKey, event: testEvent(rootKey.createdAtMs) });
+  return management.change({ kind: "createRootKey", created: rootKey, event: testEvent(rootKey.createdAtMs) });
 }
 
 function read({ management }: Store, rootKeyId: string) {
-  return management.read({ kind: "rootKey", rootKeyId });
+  return management.read({ kind: "rootKey", id: rootKeyId });
 }
 
 export const rootKeyCases: readonly ContractCase[] = [
@@ -123,7 +123,7 @@ export const rootKeyCases: readonly ContractCase[] = [
       }
       expect(await store.rootKeys.presence(clock.nowMs())).toBe("some");
       expect(await store.management.read({ kind: "rootKeys", limit: 10 })).toEqual({
-        rootKeys: [asStored(unlimited), asStored(limited)],
+        items: [asStored(unlimited), asStored(limited)],
       });
     },
   },
@@ -144,7 +144,7 @@ export const rootKeyCases: readonly ContractCase[] = [
       let after: string | undefined;
       do {
         const page = await store.management.read({ kind: "rootKeys", limit: 2, after });
-        pages.push(page.rootKeys.map(({ id }) => id));
+        pages.push(page.items.map(({ id }) => id));
         after = page.cursor;
       } while (after !== undefined);
       expect(pages).toEqual([["root_4", "root_3"], ["root_2", "root_1"], ["root_0"]]);
@@ -161,7 +161,7 @@ export const rootKeyCases: readonly ContractCase[] = [
       const changes = { permissions: ["keys.create"], apiIds: null, expiresAtMs: 10 };
       const after = { ...asStored(one), permissions: ["keys.create"], apiIds: undefined, expiresAtMs: 10 };
       const answer = { ...after, updatedAtMs: 77, version: 2 };
-      const update = { kind: "updateRootKey", rootKeyId: one.id, changes, event: testEvent(77) } as const;
+      const update = { kind: "updateRootKey", id: one.id, changes, event: testEvent(77) } as const;
       expect(await store.management.change(update)).toEqual({ outcome: "done", changed: [], answer });
       expect(await read(store, one.id)).toEqual(answer);
       const verdict = { rootKeyId: one.id, permissions: ["keys.create"], apiIds: undefined, expiresAtMs: 10 };
@@ -178,10 +178,10 @@ export const rootKeyCases: readonly ContractCase[] = [
       const rootKey = newRootKey(clock, "1");
       await create(store, rootKey);
       const ifVersion = 2;
-      const update = { kind: "updateRootKey", rootKeyId: rootKey.id, changes: { name: "x" } } as const;
+      const update = { kind: "updateRootKey", id: rootKey.id, changes: { name: "x" } } as const;
       const conflict = { outcome: "conflict", reason: "version" };
       expect(await store.management.change({ ...update, ifVersion, event: testEvent() })).toEqual(conflict);
-      const revoke = { kind: "revokeRootKey", rootKeyId: rootKey.id } as const;
+      const revoke = { kind: "revokeRootKey", id: rootKey.id } as const;
       expect(await store.management.change({ ...revoke, ifVersion, event: testEvent() })).toEqual(conflict);
       expect(await read(store, rootKey.id)).toEqual(asStored(rootKey));
       expect(await store.management.change({ ...update, ifVersion: 1, event: testEvent() })).toMatchObject({
@@ -195,12 +195,12 @@ export const rootKeyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const [one, other] = [newRootKey(clock, "1"), newRootKey(clock, "2")];
       for (const rootKey of [one, other]) await create(store, rootKey);
-      const revoke = () => store.management.change({ kind: "revokeRootKey", rootKeyId: one.id, event: testEvent() });
+      const revoke = () => store.management.change({ kind: "revokeRootKey", id: one.id, event: testEvent() });
       expect(await revoke()).toEqual(done);
       expect(await found(store, one.digest, other.digest)).toMatchObject([undefined, { rootKeyId: other.id }]);
       expect(await read(store, one.id)).toBeUndefined();
       expect(await revoke()).toEqual({ outcome: "missing" });
-      const update = { kind: "updateRootKey", rootKeyId: one.id, changes: { name: "x" }, event: testEvent() } as const;
+      const update = { kind: "updateRootKey", id: one.id, changes: { name: "x" }, event: testEvent() } as const;
       expect(await store.management.change(update)).toEqual({ outcome: "missing" });
     },
   },
@@ -212,13 +212,13 @@ export const rootKeyCases: readonly ContractCase[] = [
       const told = async () => (await store.changes.read(position)).changed;
       await create(store, rootKey);
       expect(await told()).toEqual([]);
-      const update = { kind: "updateRootKey", rootKeyId: rootKey.id, changes: { name: "x" } } as const;
+      const update = { kind: "updateRootKey", id: rootKey.id, changes: { name: "x" } } as const;
       await store.management.change({ ...update, ifVersion: 5, event: testEvent() });
-      await store.management.change({ ...update, rootKeyId: "root_none", event: testEvent() });
+      await store.management.change({ ...update, id: "root_none", event: testEvent() });
       expect(await told()).toEqual([]);
       await store.management.change({ ...update, event: testEvent() });
       expect(await told()).toEqual([{ kind: "rootKeys" }]);
-      await store.management.change({ kind: "revokeRootKey", rootKeyId: rootKey.id, event: testEvent() });
+      await store.management.change({ kind: "revokeRootKey", id: rootKey.id, event: testEvent() });
       expect(await told()).toEqual([{ kind: "rootKeys" }, { kind: "rootKeys" }]);
     },
   },
@@ -229,14 +229,14 @@ export const rootKeyCases: readonly ContractCase[] = [
       const targetId = rootKey.id;
       const changes = { name: "x", expiresAtMs: 5 };
       const commands = [
-        { kind: "createRootKey", rootKey, event: testEvent(1) },
-        { kind: "updateRootKey", rootKeyId: targetId, changes, event: testEvent(2) },
-        { kind: "updateRootKey", rootKeyId: targetId, changes, ifVersion: 9, event: testEvent(3) },
-        { kind: "revokeRootKey", rootKeyId: targetId, event: testEvent(4) },
-        { kind: "revokeRootKey", rootKeyId: targetId, event: testEvent(5) },
+        { kind: "createRootKey", created: rootKey, event: testEvent(1) },
+        { kind: "updateRootKey", id: targetId, changes, event: testEvent(2) },
+        { kind: "updateRootKey", id: targetId, changes, ifVersion: 9, event: testEvent(3) },
+        { kind: "revokeRootKey", id: targetId, event: testEvent(4) },
+        { kind: "revokeRootKey", id: targetId, event: testEvent(5) },
       ] as const;
       for (const command of commands) await store.management.change(command);
-      const { events } = await store.management.read({ kind: "events", targetId, limit: 10 });
+      const { items: events } = await store.management.read({ kind: "events", targetId, limit: 10 });
       const [created, updated, , revoked] = commands;
       expect(events).toEqual([
         { ...revoked.event, method: "rootKeys.revokeRootKey", targetId, apiId: undefined, fields: [], version: 3 },

@@ -39,11 +39,11 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 
 /** The key as a look-up must find it, while there is no record of its owner. */
 export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill, ...found }: NewKey): Key {
-  const { remaining, ipAllow, rateLimits, ...visible } = found;
-  const limits = rateLimits && limitsOfKey(found.id, rateLimits);
+  const { remaining, ...visible } = found;
+  const rateLimits = found.rateLimits && limitsOfKey(found.id, found.rateLimits);
   const counter = remaining === undefined ? undefined : { remaining, refillInterval: refill?.interval };
-  const ipRanges = ipAllow && toIpRanges(ipAllow);
-  return { ...visible, hasOwnerRecord: false, limits, ipRanges, counter, secretExpiresAtMs: undefined };
+  const ipAllow = found.ipAllow && toIpRanges(found.ipAllow);
+  return { ...visible, hasOwnerRecord: false, rateLimits, ipAllow, counter, secretExpiresAtMs: undefined };
 }
 
 export const keptForMs = 24 * 60 * 60 * 1000;

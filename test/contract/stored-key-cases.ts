@@ -13,7 +13,7 @@ function readAs({ secretDigest: _, remaining: __, refill: ___, ...key }: NewKey)
   return { ...key, updatedAtMs: createdAtMs, version: 1, counter: undefined, secrets };
 }
 
-const byId = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", keyId: id });
+const byId = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", id });
 const bySecret = ({ management }: Store, { secretDigest }: NewKey) =>
   management.read({ kind: "keyOfSecret", digest: secretDigest, nowMs: 1 });
 
@@ -50,7 +50,7 @@ export const storedKeyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await createKey(store.management, key);
-      expect(await store.management.read({ kind: "key", keyId: key.secretDigest })).toBeUndefined();
+      expect(await store.management.read({ kind: "key", id: key.secretDigest })).toBeUndefined();
       expect(await store.management.read({ kind: "keyOfSecret", digest: key.id, nowMs: 1 })).toBeUndefined();
       await deleteKey(store.management, key.id);
       expect([await byId(store, key), await bySecret(store, key)]).toEqual([undefined, undefined]);

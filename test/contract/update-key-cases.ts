@@ -14,10 +14,10 @@ function update(
   ifVersion?: number,
   atMs = 1,
 ): Promise<Outcome<"updateKey">> {
-  return management.change({ kind: "updateKey", keyId, changes, ifVersion, event: testEvent(atMs) });
+  return management.change({ kind: "updateKey", id: keyId, changes, ifVersion, event: testEvent(atMs) });
 }
 
-const readKey = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", keyId: id });
+const readKey = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", id });
 
 /** Every field with a value. */
 const values = {
@@ -179,7 +179,7 @@ export const updateKeyCases: readonly ContractCase[] = [
       await twice(
         (lookup) =>
           management.change(
-            { kind: "updateKey", keyId, ifVersion: 1, changes: { name: "once" }, event: testEvent() },
+            { kind: "updateKey", id: keyId, ifVersion: 1, changes: { name: "once" }, event: testEvent() },
             record(lookup),
           ) as Promise<Outcome<never>>,
         "updateKey",
@@ -187,14 +187,14 @@ export const updateKeyCases: readonly ContractCase[] = [
       await twice(
         (lookup) =>
           management.change(
-            { kind: "updateRemaining", keyId, op: "decrement", value: 4, event: testEvent() },
+            { kind: "updateRemaining", id: keyId, op: "decrement", value: 4, event: testEvent() },
             record(lookup),
           ) as Promise<Outcome<never>>,
         "updateRemaining",
       );
       expect(await readKey(store, key)).toMatchObject({ version: 3, counter: { remaining: 1 } });
       await twice(
-        (lookup) => management.change({ kind: "deleteKey", keyId, event: testEvent() }, record(lookup)),
+        (lookup) => management.change({ kind: "deleteKey", id: keyId, event: testEvent() }, record(lookup)),
         "deleteKey",
       );
     },
@@ -207,17 +207,17 @@ export const updateKeyCases: readonly ContractCase[] = [
       const record = sampleRecord(clock, "lookup", "answer");
       const name = "name";
       const updated = { kind: "updateKey", ifVersion: 9, changes: { name } } as const;
-      for (const [keyId, expected] of [
+      for (const [id, expected] of [
         ["key_none", "missing"],
         [key.id, "conflict"],
       ] as const) {
-        const outcome = await management.change({ ...updated, keyId, event: testEvent() }, record);
+        const outcome = await management.change({ ...updated, id, event: testEvent() }, record);
         expect(outcome).toMatchObject({ outcome: expected });
         expect(await findKeptAnswer(management, "lookup", clock.nowMs())).toBeUndefined();
       }
       const counter = {
         kind: "updateRemaining",
-        keyId: key.id,
+        id: key.id,
         op: "increment",
         value: 1,
         event: testEvent(),

@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { AnswerSchema } from "../../gen/latchkey/core/v2/core_pb.js";
+import { toWireKey, toWireOwner } from "../../gen/latchkey/resources/wire.ts";
 import type { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteKeys } from "../../src/core/remote/remote-keys.ts";
-import { toWireKey, toWireOwner } from "../../src/core/wire-keys.ts";
 import { limitsOfOwner } from "../../src/domain/limits.ts";
 import type { Owner } from "../../src/domain/owner.ts";
 import type { FeedNews } from "../../src/store/change-feed.ts";
@@ -20,7 +20,7 @@ const owner: Owner = {
   id: "an owner",
   enabled: false,
   apiIds: ["api_1"],
-  limits: limitsOfOwner("an owner", [{ name: "day", rule: { mode: "strict", limit: 5, durationMs: 1000 } }]),
+  rateLimits: limitsOfOwner("an owner", [{ name: "day", rule: { mode: "strict", limit: 5, durationMs: 1000 } }]),
   counter: { remaining: 7 },
 };
 

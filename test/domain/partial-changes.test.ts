@@ -1,23 +1,21 @@
 import { describe, expect, it } from "vitest";
-import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
-import type { StoredKey } from "../../src/domain/key.ts";
-import type { StoredOwner } from "../../src/domain/owner.ts";
-import {
-  areWhole,
-  completeApiChanges,
-  completeKeyChanges,
-  completeOwnerChanges,
-  type KeyChangeParts,
-} from "../../src/domain/partial-changes.ts";
+import type { KeyDefaults } from "../../src/domain/api.ts";
+import type { PartsOf } from "../../src/domain/fields.ts";
+import { areWhole, completeChanges } from "../../src/domain/partial-changes.ts";
+import { apiFields, type KeyFields, keyFields, ownerFields } from "../../src/domain/resources.ts";
 
 const strict = { mode: "strict", limit: 5, durationMs: 1000 } as const;
 const daily = { interval: "daily", amount: 10, carryOver: true } as const;
-const counter = { remaining: 3, refill: { ...daily, refilledThroughMs: 0 } };
-const stored = { rateLimit: strict, rateLimits: [{ name: "burst", rule: strict }], counter } as unknown as StoredKey;
-const bare = {} as StoredKey;
+const stored = {
+  rateLimit: strict,
+  rateLimits: [{ name: "burst", rule: strict }],
+  // As it is stored with a counter.
+  refill: { ...daily, refilledThroughMs: 0 },
+};
+const bare = {};
 
 describe("a rule of a key that is changed in part", () => {
-  it.each<[KeyChangeParts, object]>([
+  it.each<[PartsOf<KeyFields>, object]>([
     [{ rateLimit: { limit: 9 } }, { rateLimit: { ...strict, limit: 9 } }],
     [{ rateLimit: { durationMs: 2000 } }, { rateLimit: { ...strict, durationMs: 2000 } }],
     [{ rateLimit: { mode: "local" } }, { rateLimit: { ...strict, mode: "local" } }],
@@ -36,22 +34,27 @@ describe("a rule of a key that is changed in part", () => {
     [{ rateLimits: [{ name: "burst", rule: {} }] }, { rateLimits: [{ name: "burst", rule: strict }] }],
     [{ rateLimits: null }, { rateLimits: null }],
     [{ enabled: false }, { enabled: false }],
+    // What always has a value gets its default.
+    [
+      { enabled: null, meta: null, ownerId: null },
+      { enabled: true, meta: {}, ownerId: null },
+    ],
   ])("keeps the rest: %o", (parts, changes) => {
-    expect(completeKeyChanges(parts, stored)).toEqual(changes);
+    expect(completeChanges(keyFields, parts, stored)).toEqual(changes);
   });
 
   it("begins with the defaults if there is none, and with what it needs", () => {
     const limit = { limit: 1, durationMs: 1000 };
-    expect(completeKeyChanges({ rateLimit: limit }, bare)).toEqual({ rateLimit: { mode: "local", ...limit } });
+    expect(completeChanges(keyFields, { rateLimit: limit }, bare)).toEqual({ rateLimit: { mode: "local", ...limit } });
     const named = (name: string) => ({ rateLimits: [{ name, rule: limit }] });
-    expect(completeKeyChanges(named("other"), stored)).toEqual({
+    expect(completeChanges(keyFields, named("other"), stored)).toEqual({
       rateLimits: [{ name: "other", rule: { mode: "local", ...limit } }],
     });
     const rule = { interval: "daily", amount: 1 } as const;
-    expect(completeKeyChanges({ refill: rule }, bare)).toEqual({ refill: { ...rule, carryOver: false } });
+    expect(completeChanges(keyFields, { refill: rule }, bare)).toEqual({ refill: { ...rule, carryOver: false } });
   });
 
-  it.each<[KeyChangeParts, string]>([
+  it.each<[PartsOf<KeyFields>, string]>([
     [{ rateLimit: { limit: 1 } }, "ratelimit"],
     [{ rateLimit: { durationMs: 1000 } }, "ratelimit"],
     [{ rateLimit: { mode: "strict" } }, "ratelimit"],
@@ -67,18 +70,22 @@ describe("a rule of a key that is changed in part", () => {
     [{ refill: { amount: 1 } }, "refill"],
     [{ refill: { carryOver: true } }, "refill"],
   ])("is incomplete if there is none: %o", (parts, path) => {
-    expect(() => completeKeyChanges(parts, bare)).toThrow(expect.objectContaining({ name: "IncompleteRule", path }));
+    expect(() => completeChanges(keyFields, parts, bare)).toThrow(
+      expect.objectContaining({ name: "IncompleteRule", path }),
+    );
   });
 
   it("needs nothing stored if it is whole", () => {
-    expect(areWhole({ rateLimit: strict, rateLimits: [{ name: "a", rule: strict }], refill: daily })).toBe(true);
-    expect(areWhole({ rateLimit: null, rateLimits: null, refill: null })).toBe(true);
-    expect(areWhole({})).toBe(true);
+    expect(areWhole(keyFields, { rateLimit: strict, rateLimits: [{ name: "a", rule: strict }], refill: daily })).toBe(
+      true,
+    );
+    expect(areWhole(keyFields, { rateLimit: null, rateLimits: null, refill: null })).toBe(true);
+    expect(areWhole(keyFields, {})).toBe(true);
     for (const name of ["mode", "limit", "durationMs"]) {
       const rule = { ...strict, [name]: undefined };
-      expect(areWhole({ rateLimit: rule })).toBe(false);
+      expect(areWhole(keyFields, { rateLimit: rule })).toBe(false);
       expect(
-        areWhole({
+        areWhole(keyFields, {
           rateLimits: [
             { name: "a", rule: strict },
             { name: "b", rule },
@@ -86,17 +93,17 @@ describe("a rule of a key that is changed in part", () => {
         }),
       ).toBe(false);
     }
-    for (const name of Object.keys(daily)) expect(areWhole({ refill: { ...daily, [name]: undefined } })).toBe(false);
+    for (const name of Object.keys(daily))
+      expect(areWhole(keyFields, { refill: { ...daily, [name]: undefined } })).toBe(false);
   });
 });
 
 it("rules of an owner are completed as those of a key", () => {
-  const owner = stored as unknown as StoredOwner;
-  expect(completeOwnerChanges({ refill: { amount: 2 }, enabled: false }, owner)).toEqual({
+  expect(completeChanges(ownerFields, { refill: { amount: 2 }, enabled: false }, stored)).toEqual({
     enabled: false,
     refill: { ...daily, amount: 2 },
   });
-  expect(completeOwnerChanges({ rateLimits: [{ name: "burst", rule: { mode: "local" } }] }, owner)).toEqual({
+  expect(completeChanges(ownerFields, { rateLimits: [{ name: "burst", rule: { mode: "local" } }] }, stored)).toEqual({
     rateLimits: [{ name: "burst", rule: { ...strict, mode: "local" } }],
   });
 });
@@ -104,7 +111,7 @@ it("rules of an owner are completed as those of a key", () => {
 describe("defaults of an API that are changed in part", () => {
   const defaults: KeyDefaults = { prefix: "p", remaining: 5, rateLimit: strict, refill: daily };
   const completed = (parts: object, before = defaults) =>
-    completeApiChanges({ defaults: parts }, { defaults: before } as StoredApi).defaults;
+    completeChanges(apiFields, { defaults: parts }, { defaults: before }).defaults;
 
   it("keep the rest, also inside their rules", () => {
     expect(completed({ prefix: "q" })).toEqual({ ...defaults, prefix: "q" });
@@ -114,7 +121,7 @@ describe("defaults of an API that are changed in part", () => {
 
   it("lose what is null", () => {
     expect(completed({ prefix: null, rateLimit: null, refill: null })).toEqual({ remaining: 5 });
-    expect(completeApiChanges({ name: "n", defaults: null }, { defaults } as StoredApi)).toEqual({
+    expect(completeChanges(apiFields, { name: "n", defaults: null }, { defaults })).toEqual({
       name: "n",
       defaults: {},
     });

@@ -17,10 +17,10 @@ const key: Key = {
   enabled: true,
   expiresAtMs: undefined,
   rateLimit: undefined,
-  limits: undefined,
+  rateLimits: undefined,
   costMax: undefined,
   permissions: undefined,
-  ipRanges: undefined,
+  ipAllow: undefined,
   counter: undefined,
   secretExpiresAtMs: undefined,
 };
@@ -29,7 +29,7 @@ const foreign = { apiId: "api_2" };
 
 const rateLimit = { limit: 10, remaining: 3, resetMs: nowMs + 500 };
 const limits = { rateLimit, rateLimits: undefined, ownerRateLimits: undefined };
-const owner: Owner = { id: "owner", enabled: true, apiIds: undefined, limits: undefined, counter: undefined };
+const owner: Owner = { id: "owner", enabled: true, apiIds: undefined, rateLimits: undefined, counter: undefined };
 
 describe("planVerification", () => {
   it("answers NOT_FOUND and nothing more when there is no such key", () => {
@@ -90,7 +90,7 @@ describe("planVerification", () => {
     expect(planVerification(expiring, undefined, { apiId: undefined }, nowMs)).toEqual({ ...plan, key: expiring });
   });
 
-  const right = { ...counted, permissions: ["docs.read"], ipRanges: toIpRanges(["10.0.0.0/8"]) };
+  const right = { ...counted, permissions: ["docs.read"], ipAllow: toIpRanges(["10.0.0.0/8"]) };
   const rightly = { apiId: "api_1", ip: parseIpAddress("10.0.0.1"), permissions: "docs.read" };
   /** In the order in which they are found. */
   const faults: readonly {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { KeysClient, VerifyKeyResponse } from "../../src/sdk/index.ts";
+import type { KeysClient, LatchkeyError, VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { surely } from "../support/create-surely.ts";
 import { isDeep, sized, withRoom } from "../support/deep.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { clientOfFront } from "../support/news/fronts.ts";
@@ -57,12 +58,19 @@ async function rerollUnderLoad(fronts: Fronts, given: object, isOver: (answers: 
   const { key, keyId } = await createKey({ apiId: "api", ...given });
   const secrets = [key];
   const verified: Verified[] = [];
+  /** Verifications that a busy machine gave no answer in time: each may have spent a use. */
+  let undecided = 0;
   /** Rerolls that may have happened. */
   let begun = 0;
   const verify = async (client: KeysClient, turn: number) => {
     const generation = Math.max(0, secrets.length - 1 - (turn % 2));
-    const answer = await client.verifyKey({ key: secrets[generation] as string });
-    verified.push({ answer, generation, wasValid: begun <= generation + 1 });
+    try {
+      const answer = await client.verifyKey({ key: secrets[generation] as string });
+      verified.push({ answer, generation, wasValid: begun <= generation + 1 });
+    } catch (error) {
+      if ((error as LatchkeyError).code !== "SERVICE_UNAVAILABLE") throw error;
+      undecided++;
+    }
   };
   const callers = Array.from({ length: 12 }, async (_, i) => {
     const client = fronts[i % fronts.length] as KeysClient;
@@ -71,11 +79,11 @@ async function rerollUnderLoad(fronts: Fronts, given: object, isOver: (answers: 
   const rotating = (async () => {
     while (!isOver(verified)) {
       begun++;
-      secrets.push((await rerollKey({ keyId, overlap: hourMs })).key);
+      secrets.push((await surely((repeated) => rerollKey({ keyId, overlap: hourMs }, repeated))).key);
     }
   })();
   await Promise.all([...callers, rotating]);
-  return { keyId, secrets, verified };
+  return { keyId, secrets, verified, undecided };
 }
 
 /** Refusals of secrets that were valid all the time, but for the one that is expected once nothing is left. */
@@ -105,7 +113,9 @@ describe.each(deployments)("rotation and import, with $name", ({ start }) => {
       const left = counted.verified
         .filter(({ answer }) => answer.valid)
         .map(({ answer }) => answer.remaining as number);
-      expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: uses }, (_, i) => i));
+      expect(new Set(left).size, "no use is spent twice").toBe(left.length);
+      expect(Math.max(...left)).toBeLessThan(uses);
+      expect(left.length + counted.undecided, "no use is lost").toBeGreaterThanOrEqual(uses);
       expect(counted.secrets.length, "rerolls during the load").toBeGreaterThan(3);
       const { version, remaining } = await fronts[0].getKey({ keyId: counted.keyId });
       expect([version, remaining]).toEqual([counted.secrets.length, 0]);
@@ -116,8 +126,9 @@ describe.each(deployments)("rotation and import, with $name", ({ start }) => {
       // A front may still have permits that it has not been asked for.
       let granted = limited.verified.filter(({ answer }) => answer.valid).length;
       const key = limited.secrets.at(-1) as string;
-      while (granted < uses) for (const front of fronts) granted += Number((await front.verifyKey({ key })).valid);
-      expect(granted).toBe(uses);
+      while (granted + limited.undecided < uses)
+        for (const front of fronts) granted += Number((await front.verifyKey({ key })).valid);
+      expect(granted).toBeLessThanOrEqual(uses);
       for (const front of fronts) expect(await front.verifyKey({ key })).toMatchObject({ code: "RATE_LIMITED" });
       expect(limited.secrets.length, "rerolls during the load").toBeGreaterThan(3);
 

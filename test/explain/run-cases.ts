@@ -223,7 +223,7 @@ class Batch {
     } else if (what < 8) await updateRemaining(management, keyId, "set", this.#random.pick([undefined, 0, 7]));
     else if (what < 16) {
       const changes = randomChanges(this.#random);
-      await management.change({ kind: "updateKey", keyId, changes, event: testEvent(clock.nowMs()) });
+      await management.change({ kind: "updateKey", id: keyId, changes, event: testEvent(clock.nowMs()) });
     } else return;
     for (const replica of this.#replicas) replica.holderChanged(keyId);
   }

@@ -43,7 +43,7 @@ async function start(
   const { onePort, store, logLines } = composePublicApi((parts) => {
     const { management } = parts.store;
     const change: Management["change"] = (command, record) => {
-      if (command.kind === "createKey") created.push(command.key);
+      if (command.kind === "createKey") created.push(command.created);
       return management.change(command, record);
     };
     return { checkRootKey: checkLater(check), ...managesOf({ ...parts, management: { ...management, change } }) };

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { ManagementQueue } from "../../src/rpc/management-queue.ts";
+import { settles } from "../support/settles.ts";
 
 /** A thread that works so much of its time, with a clock that the test moves. */
 function setUp(thread = { utilisation: 1 }) {
@@ -294,8 +295,12 @@ describe("the time that a thread works", () => {
     const workedMs = performance.now();
     while (performance.now() - workedMs < 100);
     expect(isBegunAtOnce()).toBe(false);
-    verify();
-    await delay(300);
-    expect(isBegunAtOnce()).toBe(true);
+    // A thread that a busy machine keeps waiting seems to work.
+    const rest = async () => {
+      verify();
+      await delay(300);
+      return isBegunAtOnce();
+    };
+    await settles(rest, true, 60_000);
   });
 });

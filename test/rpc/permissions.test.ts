@@ -136,7 +136,7 @@ async function newKey(apiId: string): Promise<Subject> {
   const properties = { id: subject.keyId, apiId, secretDigest: sha256(subject.key), remaining: 5 };
   await createKey(api.store.management, sampleKey(new TestClock(systemClock.nowMs()), properties));
   const createdAtMs = systemClock.nowMs();
-  const rootKey = {
+  const created = {
     id: subject.rootKeyId,
     digest: sha256(subject.rootKeyId),
     start: "lk_root_abcd",
@@ -146,7 +146,7 @@ async function newKey(apiId: string): Promise<Subject> {
     expiresAtMs: createdAtMs + 30_000,
     createdAtMs,
   };
-  await api.store.management.change({ kind: "createRootKey", rootKey, event: testEvent() });
+  await api.store.management.change({ kind: "createRootKey", created, event: testEvent() });
   await createOwner(api.store.management, sampleOwner(subject.ownerId, { apiIds: [apiId], remaining: 5 }));
   return subject;
 }
@@ -242,9 +242,9 @@ describe.each(matrix)("over %s", (_, send) => {
       expect(ofForeign).toEqual(ofUnknown);
       expect(JSON.stringify(ofForeign)).not.toContain("theirs");
       // And nothing was done: it is as it was for its own root key.
-      const read = await api.store.management.read({ kind: "key", keyId: foreign.keyId });
+      const read = await api.store.management.read({ kind: "key", id: foreign.keyId });
       expect(read).toMatchObject({ version: 1, counter: { remaining: 5 } });
-      const owner = await api.store.management.read({ kind: "owner", ownerId: foreign.ownerId });
+      const owner = await api.store.management.read({ kind: "owner", id: foreign.ownerId });
       expect(owner).toMatchObject({ version: 1, counter: { remaining: 5 } });
     });
 
@@ -302,7 +302,7 @@ describe.each(matrix)("over %s", (_, send) => {
     const [ofMine, ofForeign] = await Promise.all(answers);
     expect(ofMine?.text).toContain("there is a key with this digest");
     expect(ofForeign).toEqual(ofMine);
-    const read = await api.store.management.read({ kind: "key", keyId: foreign.keyId });
+    const read = await api.store.management.read({ kind: "key", id: foreign.keyId });
     expect(read).toMatchObject({ apiId: "theirs", version: 1 });
   });
 

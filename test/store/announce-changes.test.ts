@@ -3,7 +3,7 @@ import type { NewOwner } from "../../src/domain/owner.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { Change } from "../../src/store/changes.ts";
-import type { OwnerCommand } from "../../src/store/commands.ts";
+import type { Command } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { createKey, deleteKey, done, setRateLimit, testEvent, updateRemaining } from "../support/manage.ts";
@@ -89,11 +89,11 @@ describe("announceChanges", () => {
 
   describe("of an owner", () => {
     const event = testEvent();
-    const commands: OwnerCommand[] = [
-      { kind: "createOwner", owner: { id: "o" } as NewOwner, event },
-      { kind: "updateOwner", ownerId: "o", changes: {}, event },
-      { kind: "updateOwnerRemaining", ownerId: "o", op: "set", value: 1, event },
-      { kind: "deleteOwner", ownerId: "o", event },
+    const commands: Command[] = [
+      { kind: "createOwner", created: { id: "o" } as NewOwner, event },
+      { kind: "updateOwner", id: "o", changes: {}, event },
+      { kind: "updateOwnerRemaining", id: "o", op: "set", value: 1, event },
+      { kind: "deleteOwner", id: "o", event },
     ];
 
     it.each(commands)("tells of $kind, also where its outcome is missing, repeated or unknown", async (command) => {

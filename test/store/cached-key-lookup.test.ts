@@ -15,12 +15,12 @@ describe("CachedKeyLookup", () => {
     expect(all.events).toEqual(["miss", "hit"]);
   });
 
-  it("keeps no room in a key for what few keys have: the end of a secret, permissions, addresses", async () => {
+  it("keeps no room in a key for what few keys have: the end of a secret, permissions, addresses, named limits", async () => {
     const all = setUp();
     all.store.add("k");
     const found = await find(all, "k");
     expect(Object.keys(found ?? {})).toContain("expiresAtMs");
-    for (const rare of ["secretExpiresAtMs", "permissions", "ipRanges"]) {
+    for (const rare of ["secretExpiresAtMs", "permissions", "ipAllow", "rateLimits", "costMax"]) {
       expect(Object.keys(found ?? {})).not.toContain(rare);
     }
   });

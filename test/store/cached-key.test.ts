@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Interner, toCachedKey } from "../../src/store/cached-key.ts";
+import { toCachedKey } from "../../gen/latchkey/resources/cached_key.ts";
+import { Interner } from "../../src/store/interner.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -7,12 +8,16 @@ const clock = new TestClock();
 // Spelled like the numbers of a range.
 const permissions = ["0", "0", "65535", "16909060", "128"];
 const ipAllow = ["1.2.3.4"];
+const rateLimits = [{ name: "day", rule: { mode: "strict", limit: 5, durationMs: 1000 } }] as const;
 
 describe("a cached key", () => {
-  it.each([{}, { permissions }, { ipAllow }, { permissions, ipAllow }])("has %j of the key", (lists) => {
-    const key = foundAs(sampleKey(clock, lists));
-    expect({ ...toCachedKey(key, new Interner()) }).toEqual(key);
-  });
+  it.each([{}, { permissions }, { ipAllow }, { permissions, ipAllow }, { rateLimits }, { costMax: 5 }])(
+    "has %j of the key",
+    (given) => {
+      const key = foundAs(sampleKey(clock, given));
+      expect({ ...toCachedKey(key, new Interner()) }).toEqual(key);
+    },
+  );
 
   it("has the end of its secret, too", () => {
     const key = { ...foundAs(sampleKey(clock, { permissions })), secretExpiresAtMs: 7 };
@@ -23,11 +28,11 @@ describe("a cached key", () => {
     const interner = new Interner();
     const [one, other] = [0, 1].map(() => toCachedKey(foundAs(sampleKey(clock, lists())), interner));
     expect(one?.permissions).toBe(other?.permissions);
-    expect(one?.ipRanges).toBe(other?.ipRanges);
-    expect(one?.permissions?.join()).toBe(one?.ipRanges?.join());
-    expect(one?.permissions).not.toBe(one?.ipRanges);
+    expect(one?.ipAllow).toBe(other?.ipAllow);
+    expect(one?.permissions?.join()).toBe(one?.ipAllow?.join());
+    expect(one?.permissions).not.toBe(one?.ipAllow);
     const third = toCachedKey(foundAs(sampleKey(clock, { permissions: ["0"], ipAllow: ["1.2.3.5"] })), interner);
-    expect(third).toMatchObject({ permissions: ["0"], ipRanges: [0, 0, 65_535, 16_909_061, 128] });
+    expect(third).toMatchObject({ permissions: ["0"], ipAllow: [0, 0, 65_535, 16_909_061, 128] });
   });
 });
 

@@ -8,7 +8,7 @@ import { CachedOwners } from "../../src/store/cached-owners.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 
-const record: Owner = { id: "acme", enabled: true, apiIds: undefined, limits: undefined, counter: undefined };
+const record: Owner = { id: "acme", enabled: true, apiIds: undefined, rateLimits: undefined, counter: undefined };
 
 /** A key of an owner that has a record. */
 function keyOf(ownerId: string | undefined, given: Partial<Key> = {}): Key {

@@ -131,13 +131,13 @@ async function expectWholeLists(engine: SqlEngine): Promise<void> {
   const management = createSqlManagement(engine);
   for (const [query, isShown] of sparse) {
     const pages = await listEventPages(management, query);
-    const ids = pages.flatMap(({ events }) => events.map(({ id }) => id));
+    const ids = pages.flatMap(({ items }) => items.map(({ id }) => id));
     const expected = rows.filter(isShown).map(({ id }) => id);
     expect(ids, JSON.stringify(query)).toEqual(expected.reverse());
   }
   for (const query of foreign) {
     const page = await management.read({ kind: "events", ...query, limit: 100 });
-    expect(page, JSON.stringify(query)).toEqual({ events: [] });
+    expect(page, JSON.stringify(query)).toEqual({ items: [] });
   }
 }
 
@@ -146,8 +146,8 @@ async function expectTidied(engine: SqlEngine, count: () => Promise<number>): Pr
   expect(await count()).toBe(eventsStored);
   await tidyEvents(engine, firstMs + 10_250);
   expect(await count()).toBe(eventsStored - 10_250);
-  const { events } = await listEvents(engine, { kind: "events", limit: 1, after: idAt(10_251) });
-  expect(events.map(({ id }) => id)).toEqual([idAt(10_250)]);
+  const { items } = await listEvents(engine, { kind: "events", limit: 1, after: idAt(10_251) });
+  expect(items.map(({ id }) => id)).toEqual([idAt(10_250)]);
   await tidyEvents(engine, firstMs + eventsStored);
   expect(await count()).toBe(0);
 }

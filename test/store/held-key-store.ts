@@ -1,7 +1,7 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { Command } from "../../src/store/commands.ts";
+import { type Command, resourceOf } from "../../src/store/commands.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Management, Outcome } from "../../src/store/management.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
@@ -50,11 +50,11 @@ export class HeldKeyStore implements KeyLookup, Management {
 
   async change(command: Command): Promise<Outcome> {
     if (command.kind === "createKey") {
-      this.created.push(command.key.id);
+      this.created.push(command.created.id);
       return { outcome: "done", changed: [] };
     }
-    if (!("keyId" in command)) return { outcome: "done", changed: [] };
-    const { keyId } = command;
+    if (resourceOf(command) !== "key" || !("id" in command)) return { outcome: "done", changed: [] };
+    const { id: keyId } = command;
     const digest = keyId.replace("id of ", "");
     if (!this.#digests.has(digest)) return { outcome: "missing" };
     if (command.kind === "deleteKey") this.#digests.delete(digest);

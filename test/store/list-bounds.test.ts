@@ -100,13 +100,13 @@ async function expectWholeLists(engine: SqlEngine, idsWhere: (condition: string)
   let short = 0;
   for (const [query, condition] of sparse) {
     const pages = await listPages(management, query, { limit: 7 });
-    short += pages.filter(({ keys, cursor }) => keys.length < 7 && cursor !== undefined).length;
-    const ids = pages.flatMap(({ keys }) => keys.map(({ id }) => id));
+    short += pages.filter(({ items, cursor }) => items.length < 7 && cursor !== undefined).length;
+    const ids = pages.flatMap(({ items }) => items.map(({ id }) => id));
     expect(ids, JSON.stringify(query)).toEqual(await idsWhere(condition));
   }
   for (const query of foreign) {
     const page = await management.read({ kind: "keys", ...query, limit: 7 });
-    expect(page, JSON.stringify(query)).toEqual({ keys: [] });
+    expect(page, JSON.stringify(query)).toEqual({ items: [] });
   }
   expect(short, "pages that ended at their bound").toBeGreaterThan(10);
 }
@@ -134,7 +134,7 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
         expect(counting).not.toBe(sql);
         const rows = db.prepare(counting).all(...(parameters as string[])) as { id: string | null }[];
         if (statements.length === 1)
-          expect(rows.filter(({ id }) => id !== null).length, what).toBeGreaterThanOrEqual(page.keys.length);
+          expect(rows.filter(({ id }) => id !== null).length, what).toBeGreaterThanOrEqual(page.items.length);
         const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...(parameters as string[]));
         expect(
           plan.map(({ detail }) => String(detail)).filter((step) => /SCAN keys/.test(step)),

@@ -4,9 +4,9 @@ import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
-import type { OwnersQuery } from "../../src/store/queries.ts";
+import type { PageQuery } from "../../src/store/queries.ts";
+import { listOwners } from "../../src/store/sql/list-resources.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
-import { listOwners } from "../../src/store/sql/read-owners.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
 import { sized } from "../support/deep.ts";
@@ -21,18 +21,18 @@ const ownersStored = 12_000;
 /** With another one as many as a root key can have, at full size: SQLite takes seconds to plan such a list. */
 const manyApis = Array.from({ length: sized(24, 99) }, (_, i) => `none ${i}`);
 
-type Asked = Omit<OwnersQuery, "kind" | "limit">;
+type Asked = Omit<PageQuery<"owners">, "kind" | "limit">;
 
 /** Most find nothing, or little, among many owners. */
 const lists: readonly (readonly [string, Asked])[] = [
   ["the first page", {}],
   ["a page in the middle", { after: "evt_006000" }],
   ["the last page", { after: "evt_000050" }],
-  ["an API without owners", { within: ["none"] }],
-  ["an API whose few owners are the oldest", { within: ["small"] }],
-  ["an API whose owners mostly concern another too", { within: ["large"] }],
-  ["both", { within: ["large", "other"] }],
-  ["many APIs", { within: ["large", ...manyApis] }],
+  ["an API without owners", { apiIds: ["none"] }],
+  ["an API whose few owners are the oldest", { apiIds: ["small"] }],
+  ["an API whose owners mostly concern another too", { apiIds: ["large"] }],
+  ["both", { apiIds: ["large", "other"] }],
+  ["many APIs", { apiIds: ["large", ...manyApis] }],
 ];
 
 /**
@@ -50,7 +50,7 @@ const fill = (numbers: string, padded: string) => `
 const newestFirst = Array.from({ length: ownersStored }, (_, i) => ownersStored - i);
 
 /** Lists whose pages end at a bound, or are full, and the numbers of the owners that they show. */
-const whole: readonly (readonly [Asked["within"], readonly number[]])[] = [
+const whole: readonly (readonly [Asked["apiIds"], readonly number[]])[] = [
   [undefined, newestFirst],
   [["large"], newestFirst.filter((i) => i % 1000 === 0)],
   [["small", "large", ...manyApis.slice(0, 8)], newestFirst.filter((i) => i <= 10 || i % 1000 === 0)],
@@ -71,16 +71,16 @@ async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly C
 async function expectWholeLists(engine: SqlEngine): Promise<void> {
   const management = createSqlManagement(engine);
   let short = 0;
-  for (const [within, numbers] of whole) {
-    const pages = await listOwnerPages(management, within);
-    short += pages.filter(({ owners, cursor }) => owners.length < 100 && cursor !== undefined).length;
-    const ids = pages.flatMap(({ owners }) => owners.map(({ id }) => id));
-    expect(ids, JSON.stringify(within)).toEqual(numbers.map((i) => `owner ${i}`));
+  for (const [apiIds, numbers] of whole) {
+    const pages = await listOwnerPages(management, apiIds);
+    short += pages.filter(({ items, cursor }) => items.length < 100 && cursor !== undefined).length;
+    const ids = pages.flatMap(({ items }) => items.map(({ id }) => id));
+    expect(ids, JSON.stringify(apiIds)).toEqual(numbers.map((i) => `owner ${i}`));
   }
   expect(short, "pages that ended at their bound").toBeGreaterThan(5);
   // Of other APIs nothing is there, not even a cursor.
-  for (const within of [manyApis, ["other"], []]) {
-    expect(await management.read({ kind: "owners", within, limit: 100 })).toEqual({ owners: [] });
+  for (const apiIds of [manyApis, ["other"], []]) {
+    expect(await management.read({ kind: "owners", apiIds, limit: 100 })).toEqual({ items: [] });
   }
 }
 

@@ -1,9 +1,9 @@
-import type { ApiFieldChanges } from "../../src/domain/api.ts";
-import type { NewKey } from "../../src/domain/key.ts";
-import type { NewOwner, OwnerFieldChanges } from "../../src/domain/owner.ts";
+import type { ApiFieldChanges, NewApi } from "../../src/domain/api.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { NewKey, StoredKey } from "../../src/domain/key.ts";
+import type { NewOwner, OwnerFieldChanges, StoredOwner } from "../../src/domain/owner.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type {
-  CreateApi,
   IdempotencyRecord,
   ImportedKey,
   KeptAnswer,
@@ -13,14 +13,7 @@ import type {
   UpdateRemaining,
 } from "../../src/store/commands.ts";
 import type { Management, Outcome } from "../../src/store/management.ts";
-import {
-  type EventPage,
-  type EventsQuery,
-  type KeyPage,
-  type KeysQuery,
-  type OwnerPage,
-  pageLimitMax,
-} from "../../src/store/queries.ts";
+import { type EventsQuery, type KeysQuery, type Page, pageLimitMax } from "../../src/store/queries.ts";
 
 /* Commands and queries as calls. */
 
@@ -36,7 +29,7 @@ export function testEvent(atMs = 1): NewEvent {
 export const done: Outcome = { outcome: "done", changed: [] };
 
 export function createKey(management: Changes, key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
-  return management.change({ kind: "createKey", key, event: testEvent(key.createdAtMs) }, record);
+  return management.change({ kind: "createKey", created: key, event: testEvent(key.createdAtMs) }, record);
 }
 
 /** A few at a time: a store that many wait for turns some of them away. */
@@ -48,7 +41,7 @@ export async function createKeys(management: Changes, keys: readonly NewKey[]): 
 
 /** The digests of the secrets that the key had; undefined if there is no such key. */
 export async function deleteKey(management: Changes, keyId: string): Promise<readonly string[] | undefined> {
-  return digestsOf(await management.change({ kind: "deleteKey", keyId, event: testEvent() }));
+  return digestsOf(await management.change({ kind: "deleteKey", id: keyId, event: testEvent() }));
 }
 
 /** As `deleteKey`. */
@@ -59,16 +52,19 @@ export async function setRateLimit(
   atMs = 1,
 ): Promise<readonly string[] | undefined> {
   const changes = { rateLimit: rateLimit ?? null };
-  return digestsOf(await management.change({ kind: "updateKey", keyId, changes, event: testEvent(atMs) }));
+  return digestsOf(await management.change({ kind: "updateKey", id: keyId, changes, event: testEvent(atMs) }));
 }
 
 export function createApi(
   management: Changes,
   apiId: string,
-  given: Partial<Pick<CreateApi, "name" | "defaults">> & { readonly atMs?: number; record?: IdempotencyRecord } = {},
+  given: Partial<Pick<NewApi, "name" | "defaults">> & { readonly atMs?: number; record?: IdempotencyRecord } = {},
 ): Promise<Outcome<"createApi">> {
   const { name, defaults = {}, atMs = 1, record } = given;
-  return management.change({ kind: "createApi", apiId, name, defaults, event: testEvent(atMs) }, record);
+  return management.change(
+    { kind: "createApi", created: { id: apiId, name, defaults }, event: testEvent(atMs) },
+    record,
+  );
 }
 
 export function updateApi(
@@ -77,19 +73,19 @@ export function updateApi(
   changes: ApiFieldChanges,
   { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
 ): Promise<Outcome<"updateApi">> {
-  return management.change({ kind: "updateApi", apiId, ifVersion, changes, event: testEvent(atMs) });
+  return management.change({ kind: "updateApi", id: apiId, ifVersion, changes, event: testEvent(atMs) });
 }
 
 export function stopApi(management: Changes, apiId: string, record?: IdempotencyRecord): Promise<Outcome<"stopApi">> {
-  return management.change({ kind: "stopApi", apiId, event: testEvent() }, record);
+  return management.change({ kind: "stopApi", id: apiId, event: testEvent() }, record);
 }
 
 export function deleteApiKeys(management: Changes, apiId: string, limit: number): Promise<Outcome<"deleteApiKeys">> {
-  return management.change({ kind: "deleteApiKeys", apiId, limit, event: testEvent() });
+  return management.change({ kind: "deleteApiKeys", id: apiId, limit, event: testEvent() });
 }
 
 export function deleteApi(management: Changes, apiId: string, isStopped = false): Promise<Outcome<"deleteApi">> {
-  return management.change({ kind: "deleteApi", apiId, isStopped, event: testEvent() });
+  return management.change({ kind: "deleteApi", id: apiId, isStopped, event: testEvent() });
 }
 
 /** `atMs` matters only to what shows the time of the last change. */
@@ -100,7 +96,7 @@ export function updateRemaining(
   value: number | undefined,
   atMs = 1,
 ): Promise<Outcome<"updateRemaining">> {
-  return management.change({ kind: "updateRemaining", keyId, op, value, event: testEvent(atMs) });
+  return management.change({ kind: "updateRemaining", id: keyId, op, value, event: testEvent(atMs) });
 }
 
 export function createOwner(
@@ -108,7 +104,7 @@ export function createOwner(
   owner: NewOwner,
   { atMs = 1, record }: { readonly atMs?: number; readonly record?: IdempotencyRecord } = {},
 ): Promise<Outcome<"createOwner">> {
-  return management.change({ kind: "createOwner", owner, event: testEvent(atMs) }, record);
+  return management.change({ kind: "createOwner", created: owner, event: testEvent(atMs) }, record);
 }
 
 export function updateOwner(
@@ -117,7 +113,7 @@ export function updateOwner(
   changes: OwnerFieldChanges,
   { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
 ): Promise<Outcome<"updateOwner">> {
-  return management.change({ kind: "updateOwner", ownerId, ifVersion, changes, event: testEvent(atMs) });
+  return management.change({ kind: "updateOwner", id: ownerId, ifVersion, changes, event: testEvent(atMs) });
 }
 
 export function updateOwnerRemaining(
@@ -127,7 +123,7 @@ export function updateOwnerRemaining(
   value: number | undefined,
   { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
 ): Promise<Outcome<"updateOwnerRemaining">> {
-  return management.change({ kind: "updateOwnerRemaining", ownerId, op, value, ifVersion, event: testEvent(atMs) });
+  return management.change({ kind: "updateOwnerRemaining", id: ownerId, op, value, ifVersion, event: testEvent(atMs) });
 }
 
 export function deleteOwner(
@@ -136,7 +132,7 @@ export function deleteOwner(
   ifVersion?: number,
   unless?: KeysOfOwner,
 ): Promise<Outcome<"deleteOwner">> {
-  return management.change({ kind: "deleteOwner", ownerId, ifVersion, unless, event: testEvent() });
+  return management.change({ kind: "deleteOwner", id: ownerId, ifVersion, unless, event: testEvent() });
 }
 
 export function importKeys(
@@ -151,11 +147,11 @@ export function importKeys(
 export function rerollKey(
   management: Changes,
   keyId: string,
-  given: Partial<Omit<RerollKey, "kind" | "keyId">> & { readonly secretDigest: string },
+  given: Partial<Omit<RerollKey, "kind" | "id">> & { readonly secretDigest: string },
   record?: IdempotencyRecord,
 ): Promise<Outcome> {
   const defaults = { start: "live_wxyz", overlapMs: 0, event: testEvent() };
-  return management.change({ kind: "rerollKey", keyId, ...defaults, ...given }, record);
+  return management.change({ kind: "rerollKey", id: keyId, ...defaults, ...given }, record);
 }
 
 export function findKeptAnswer(
@@ -173,11 +169,11 @@ interface Paging {
 }
 
 /** All pages, one after the other. */
-async function pagesOf<Page extends { readonly cursor?: string | undefined }>(
-  read: (limit: number, after: string | undefined) => Promise<Page>,
+async function pagesOf<Item>(
+  read: (limit: number, after: string | undefined) => Promise<Page<Item>>,
   { limit = pageLimitMax, between = async () => {} }: Paging,
-): Promise<readonly Page[]> {
-  const pages: Page[] = [];
+): Promise<readonly Page<Item>[]> {
+  const pages: Page<Item>[] = [];
   for (let after: string | undefined; pages.length === 0 || after !== undefined; after = pages.at(-1)?.cursor) {
     if (pages.length > 0) await between();
     pages.push(await read(limit, after));
@@ -190,23 +186,23 @@ export function listPages(
   management: Pick<Management, "read">,
   query: Omit<KeysQuery, "kind" | "limit" | "after">,
   paging: Paging = {},
-): Promise<readonly KeyPage[]> {
+): Promise<readonly Page<StoredKey>[]> {
   return pagesOf((limit, after) => management.read({ kind: "keys", ...query, limit, after }), paging);
 }
 
 export function listOwnerPages(
   management: Pick<Management, "read">,
-  within: readonly string[] | undefined,
+  apiIds: readonly string[] | undefined,
   paging: Paging = {},
-): Promise<readonly OwnerPage[]> {
-  return pagesOf((limit, after) => management.read({ kind: "owners", within, limit, after }), paging);
+): Promise<readonly Page<StoredOwner>[]> {
+  return pagesOf((limit, after) => management.read({ kind: "owners", apiIds, limit, after }), paging);
 }
 
 export function listEventPages(
   management: Pick<Management, "read">,
   query: Omit<EventsQuery, "kind" | "limit" | "after">,
   paging: Paging = {},
-): Promise<readonly EventPage[]> {
+): Promise<readonly Page<StoredEvent>[]> {
   return pagesOf((limit, after) => management.read({ kind: "events", ...query, limit, after }), paging);
 }
 

@@ -1,10 +1,22 @@
-import type { StoredApi } from "../../src/domain/api.ts";
+import type { NewApi, StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { KeyChange } from "../../src/store/changes.ts";
-import type { Command, CreateApi, StopApi, UpdateApi } from "../../src/store/commands.ts";
-import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import {
+  type Command,
+  type CreateApi,
+  type DeleteApi,
+  type DeleteApiKeys,
+  methodOf,
+  resourceOf,
+  type StopApi,
+  targetIdOf,
+  type UpdateApi,
+} from "../../src/store/commands.ts";
+import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { ApiPage, ApisQuery } from "../../src/store/queries.ts";
+import type { Page, PageQuery } from "../../src/store/queries.ts";
+
+export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
 
 /** The APIs of the plain store. */
 export class MemoryApis {
@@ -20,31 +32,31 @@ export class MemoryApis {
     return this.#stopped.has(apiId);
   }
 
-  add({ apiId: id, name, defaults, event: { atMs } }: Omit<CreateApi, "kind">): StoredApi {
-    const api = { id, name, defaults, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
-    this.#apis.set(id, api);
+  add(created: NewApi, atMs: number): StoredApi {
+    const api = { ...created, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
+    this.#apis.set(api.id, api);
     return api;
   }
 
-  create(command: CreateApi): Outcome<"createApi"> {
-    if (this.#apis.has(command.apiId)) return { outcome: "conflict", reason: "apiExists" };
-    return { outcome: "done", changed: [], answer: this.add(command) };
+  create({ created, event }: CreateApi): Outcome<"createApi"> {
+    if (this.#apis.has(created.id)) return { outcome: "conflict", reason: "apiExists" };
+    return { outcome: "done", changed: [], answer: this.add(created, event.atMs) };
   }
 
-  update({ apiId, ifVersion, changes, event }: Omit<UpdateApi, "kind">): Outcome<"updateApi"> {
-    const api = this.#apis.get(apiId);
+  update({ id, ifVersion, changes, event }: Omit<UpdateApi, "kind">): Outcome<"updateApi"> {
+    const api = this.#apis.get(id);
     if (api === undefined) return { outcome: "missing" };
     if ((ifVersion ?? api.version) !== api.version) return { outcome: "conflict", reason: "version" };
     const { name = api.name, defaults = api.defaults } = changes;
     const updated = { ...api, name: name ?? undefined, defaults, updatedAtMs: event.atMs, version: api.version + 1 };
-    this.#apis.set(apiId, updated);
+    this.#apis.set(id, updated);
     return { outcome: "done", changed: [], answer: updated };
   }
 
-  stop({ apiId, event }: StopApi): Outcome {
-    const { outcome } = this.update({ apiId, changes: {}, event });
+  stop({ id, event }: StopApi): Outcome {
+    const { outcome } = this.update({ id, changes: {}, event });
     if (outcome !== "done") return { outcome: "missing" };
-    this.#stopped.add(apiId);
+    this.#stopped.add(id);
     return { outcome, changed: [] };
   }
 
@@ -53,28 +65,30 @@ export class MemoryApis {
     this.#stopped.delete(apiId);
   }
 
-  list({ limit, after, within }: ApisQuery): ApiPage {
+  list({ limit, after, apiIds }: PageQuery<"apis">): Page<StoredApi> {
+    // An id may have spaces too.
+    const [, afterMs = "Infinity", afterId = ""] = /^(\d+) (.*)$/s.exec(after ?? "") ?? [];
     const isBefore = ({ createdAtMs, id }: StoredApi) =>
-      after === undefined || createdAtMs < after.createdAtMs || (createdAtMs === after.createdAtMs && id < after.apiId);
+      createdAtMs < Number(afterMs) || (createdAtMs === Number(afterMs) && id < afterId);
     const found = [...this.#apis.values()]
-      .filter((api) => isBefore(api) && (within?.includes(api.id) ?? true))
+      .filter((api) => isBefore(api) && (apiIds?.includes(api.id) ?? true))
       .sort((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : -1));
     const page = found.slice(0, limit);
     const last = page.at(-1);
-    const isMore = found.length > limit && last !== undefined;
-    return { apis: page, ...(isMore && { next: { createdAtMs: last.createdAtMs, apiId: last.id } }) };
+    return { items: page, cursor: found.length > limit && last ? `${last.createdAtMs} ${last.id}` : undefined };
   }
 }
 
 /** Of the API, or of the keys that were deleted with it. */
 export function eventsOfApi(
-  command: Extract<Command, { readonly apiId: string }>,
+  command: ApiCommand,
   version: number,
   deleted: readonly KeyChange[],
   versionOf: (keyId: string) => number,
 ): StoredEvent[] {
-  const { apiId, event } = command;
-  const common = { ...event, method: methodOf[command.kind], apiId, fields: fieldsOf(command) };
+  const { event } = command;
+  const apiId = targetIdOf(command);
+  const common = { ...event, method: methodOf(command), apiId, fields: fieldsOf(command) };
   if (command.kind !== "deleteApiKeys") return [{ ...common, targetId: apiId, version }];
   return deleted.map(({ keyId: targetId }) => ({
     ...common,
@@ -82,4 +96,8 @@ export function eventsOfApi(
     targetId,
     version: versionOf(targetId),
   }));
+}
+
+export function isOfApi(command: Command): command is ApiCommand {
+  return resourceOf(command) === "api";
 }

@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { NewKey, StoredKey } from "../../src/domain/key.ts";
-import type { EventPage, EventsQuery, KeyPage, KeysQuery } from "../../src/store/queries.ts";
+import type { EventsQuery, KeysQuery, Page } from "../../src/store/queries.ts";
 
 /* The lists of the plain store. */
 
@@ -9,7 +9,7 @@ export function listKeys(
   keys: Iterable<NewKey>,
   query: KeysQuery,
   storedKey: (keyId: string) => StoredKey | undefined,
-): KeyPage {
+): Page<StoredKey> {
   const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
   const ids = [...keys]
     .filter((key) => apiId === undefined || key.apiId === apiId)
@@ -24,7 +24,7 @@ export function listKeys(
     .reverse();
   const page = ids.slice(0, limit);
   const shown = page.map((id) => storedKey(id) as StoredKey);
-  return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
+  return { items: shown, cursor: ids.length > limit ? page.at(-1) : undefined };
 }
 
 /** An event of an owner may concern several APIs. */
@@ -32,7 +32,7 @@ export interface KeptEvent extends StoredEvent {
   readonly apiIds?: readonly string[] | undefined;
 }
 
-export function listEvents(events: Iterable<KeptEvent>, query: EventsQuery): EventPage {
+export function listEvents(events: Iterable<KeptEvent>, query: EventsQuery): Page<StoredEvent> {
   const { targetId, actor, method, sinceMs = 0, untilMs = Infinity, apiIds, limit, after } = query;
   const found = [...events]
     .filter((event) => targetId === undefined || event.targetId === targetId)
@@ -43,6 +43,5 @@ export function listEvents(events: Iterable<KeptEvent>, query: EventsQuery): Eve
     .filter(({ id }) => after === undefined || id < after)
     .sort((a, b) => (a.id < b.id ? 1 : -1));
   const page = found.slice(0, limit).map(({ apiIds: _, ...event }) => event);
-  const last = page.at(-1);
-  return last !== undefined && found.length > limit ? { events: page, cursor: last.id } : { events: page };
+  return { items: page, cursor: found.length > limit ? page.at(-1)?.id : undefined };
 }

@@ -4,21 +4,26 @@ import { concernsApi, type Owner, type StoredOwner } from "../../src/domain/owne
 import { counterOfOwner } from "../../src/domain/subject.ts";
 import { newCounter, refilled } from "../../src/domain/usage.ts";
 import type { Change } from "../../src/store/changes.ts";
-import type {
-  Command,
-  CreateOwner,
-  KeysOfOwner,
-  OwnerCommand,
-  UpdateOwner,
-  UpdateOwnerRemaining,
+import {
+  type Command,
+  type CreateOwner,
+  type DeleteOwner,
+  type KeysOfOwner,
+  methodOf,
+  resourceOf,
+  type StopOwner,
+  type UpdateOwner,
+  type UpdateOwnerRemaining,
 } from "../../src/store/commands.ts";
-import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { OwnerPage, OwnersQuery } from "../../src/store/queries.ts";
+import type { Page, PageQuery } from "../../src/store/queries.ts";
 import type { MemoryCounters } from "./memory-counters.ts";
 import type { KeptEvent } from "./memory-lists.ts";
 import type { updatedCounter, withRefill } from "./memory-rules.ts";
 import type { MemoryWindows } from "./memory-windows.ts";
+
+export type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | StopOwner | DeleteOwner;
 
 interface Parts {
   readonly counters: MemoryCounters;
@@ -52,10 +57,10 @@ export class MemoryOwners {
   find(ownerId: string): Owner | undefined {
     const kept = this.#owners.get(ownerId);
     if (kept === undefined) return undefined;
-    const { id, enabled, apiIds, rateLimits } = kept;
+    const { id, enabled, apiIds } = kept;
     const counter = this.#parts.counters.get(counterOfOwner(id));
-    const limits = rateLimits && limitsOfOwner(id, rateLimits);
-    return { id, enabled, apiIds, limits, counter: counter && lastKnownBalance(counter) };
+    const rateLimits = kept.rateLimits && limitsOfOwner(id, kept.rateLimits);
+    return { id, enabled, apiIds, rateLimits, counter: counter && lastKnownBalance(counter) };
   }
 
   /** The owner of this key, if its record concerns keys of the same API. */
@@ -72,14 +77,14 @@ export class MemoryOwners {
     return { ...visible, counter: counter && refilled(counter, this.#parts.nowMs()) };
   }
 
-  list({ limit, after, within }: OwnersQuery): OwnerPage {
+  list({ limit, after, apiIds: within }: PageQuery<"owners">): Page<StoredOwner> {
     const found = [...this.#owners.values()]
       .filter(({ apiIds }) => within === undefined || apiIds?.every((apiId) => within.includes(apiId)))
       .filter(({ listId }) => after === undefined || listId < after)
       .sort((a, b) => (a.listId < b.listId ? 1 : -1));
     const page = found.slice(0, limit);
-    const owners = page.map(({ id }) => this.read(id) as StoredOwner);
-    return found.length > limit ? { owners, cursor: page.at(-1)?.listId } : { owners };
+    const items = page.map(({ id }) => this.read(id) as StoredOwner);
+    return { items, cursor: found.length > limit ? page.at(-1)?.listId : undefined };
   }
 
   /** The window rules of its limits. */
@@ -89,29 +94,27 @@ export class MemoryOwners {
 
   change(command: OwnerCommand): Outcome<OwnerCommand["kind"]> {
     if (command.kind === "createOwner") return this.#create(command);
-    const { ownerId, ifVersion, event } = command;
-    const owner = this.#owners.get(ownerId);
+    const { id, ifVersion, event } = command;
+    const owner = this.#owners.get(id);
     if (owner === undefined) return { outcome: "missing" };
     if ((ifVersion ?? owner.version) !== owner.version) return { outcome: "conflict", reason: "version" };
     const changed = { ...owner, version: owner.version + 1, updatedAtMs: event.atMs };
     const outcome = this.#changeKept(command, changed);
-    if (outcome.outcome === "done") this.#note(command, this.#owners.get(ownerId) ?? changed);
+    if (outcome.outcome === "done") this.#note(command, this.#owners.get(id) ?? changed);
     return outcome;
   }
 
   #create(command: CreateOwner): Outcome<"createOwner"> {
     const { counters, nowMs } = this.#parts;
-    const {
-      owner,
-      event: { id: listId, atMs },
-    } = command;
-    const { remaining, refill, ...fields } = owner;
-    if (this.#owners.has(owner.id)) return { outcome: "conflict", reason: "ownerExists" };
+    const { id: listId, atMs } = command.event;
+    const { remaining, refill, ...fields } = command.created;
+    const { id } = fields;
+    if (this.#owners.has(id)) return { outcome: "conflict", reason: "ownerExists" };
     const kept = { ...fields, listId, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
     this.#keep(kept);
-    if (remaining !== undefined) counters.set(counterOfOwner(owner.id), newCounter(remaining, refill, nowMs()));
+    if (remaining !== undefined) counters.set(counterOfOwner(id), newCounter(remaining, refill, nowMs()));
     this.#note(command, kept);
-    return { outcome: "done", changed: [], answer: this.read(owner.id) as StoredOwner };
+    return { outcome: "done", changed: [], answer: this.read(id) as StoredOwner };
   }
 
   #changeKept(
@@ -166,7 +169,7 @@ export class MemoryOwners {
 
   #note(command: OwnerCommand, { id, apiIds, version }: KeptOwner): void {
     const { kind, event } = command;
-    const [method, fields, apiId] = [methodOf[kind], fieldsOf(command), apiIds?.toSorted()[0]];
+    const [method, fields, apiId] = [methodOf(command), fieldsOf(command), apiIds?.toSorted()[0]];
     const noted = { ...event, method, targetId: id, apiId, apiIds, fields, version };
     this.#parts.onChange({ kind: "owner", ownerId: id, isNew: kind === "createOwner" }, noted);
   }
@@ -179,5 +182,5 @@ export class MemoryOwners {
 }
 
 export function isOfOwner(command: Command): command is OwnerCommand {
-  return "owner" in command || "ownerId" in command;
+  return resourceOf(command) === "owner";
 }

@@ -1,8 +1,16 @@
 import type { NewRootKey, StoredRootKey } from "../../src/domain/root-key.ts";
-import type { RootKeyCommand } from "../../src/store/commands.ts";
+import {
+  type Command,
+  type CreateRootKey,
+  type RevokeRootKey,
+  resourceOf,
+  type UpdateRootKey,
+} from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { RootKeyPage, RootKeysQuery } from "../../src/store/queries.ts";
+import type { Page, PageQuery } from "../../src/store/queries.ts";
 import { generatedRootKeyId, type RootKeyStore } from "../../src/store/root-key-store.ts";
+
+export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 
 type Kept = NewRootKey & Pick<StoredRootKey, "updatedAtMs" | "version">;
 
@@ -61,21 +69,21 @@ export class MemoryRootKeys implements RootKeyStore {
     return shown;
   }
 
-  list({ limit, after }: RootKeysQuery): RootKeyPage {
+  list({ limit, after }: PageQuery<"rootKeys">): Page<StoredRootKey> {
     const ids = [...this.#kept.keys()].sort().reverse();
     const rest = ids.filter((id) => after === undefined || id < after);
-    const rootKeys = rest.slice(0, limit).map((id) => this.read(id) as StoredRootKey);
-    return rest.length > limit ? { rootKeys, cursor: rootKeys.at(-1)?.id as string } : { rootKeys };
+    const items = rest.slice(0, limit).map((id) => this.read(id) as StoredRootKey);
+    return { items, cursor: rest.length > limit ? items.at(-1)?.id : undefined };
   }
 
   change(command: RootKeyCommand): Outcome<RootKeyCommand["kind"]> {
     const { atMs } = command.event;
     if (command.kind === "createRootKey") {
-      const { rootKey } = command;
-      this.#kept.set(rootKey.id, { ...rootKey, updatedAtMs: rootKey.createdAtMs, version: 1 });
+      const { created } = command;
+      this.#kept.set(created.id, { ...created, updatedAtMs: created.createdAtMs, version: 1 });
       return { outcome: "done", changed: [] };
     }
-    const before = this.#kept.get(command.rootKeyId);
+    const before = this.#kept.get(command.id);
     if (before === undefined) return { outcome: "missing" };
     if ((command.ifVersion ?? before.version) !== before.version) return { outcome: "conflict", reason: "version" };
     this.#onChange();
@@ -93,4 +101,8 @@ export class MemoryRootKeys implements RootKeyStore {
 
 function isRetired({ id, expiresAtMs = Number.POSITIVE_INFINITY }: Kept, nowMs: number): boolean {
   return id === generatedRootKeyId && expiresAtMs <= nowMs;
+}
+
+export function isOfRootKey(command: Command): command is RootKeyCommand {
+  return resourceOf(command) === "rootKey";
 }

@@ -12,18 +12,20 @@ import {
   type DeleteApiKeys,
   type IdempotencyRecord,
   type ImportKeys,
+  methodOf,
+  resourceOf,
   targetIdOf,
 } from "../../src/store/commands.ts";
-import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
-import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
+import { eventsOfApi, isOfApi, MemoryApis } from "./memory-apis.ts";
 import { MemoryCounters } from "./memory-counters.ts";
 import { MemoryFeed } from "./memory-feed.ts";
 import { type KeptEvent, listEvents, listKeys } from "./memory-lists.ts";
 import { isOfOwner, MemoryOwners } from "./memory-owners.ts";
-import { MemoryRootKeys } from "./memory-root-keys.ts";
+import { isOfRootKey, MemoryRootKeys } from "./memory-root-keys.ts";
 import { rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 import { MemorySecrets } from "./memory-secrets.ts";
 import { limitsOf, MemoryWindows } from "./memory-windows.ts";
@@ -65,10 +67,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
-  function create({ key, event, apiMustExist = false }: CreateKey): Outcome {
+  function create({ created: key, event, apiMustExist = false }: CreateKey): Outcome {
     if (apis.get(key.apiId) === undefined) {
       if (apiMustExist) return { outcome: "missing" };
-      apis.add({ apiId: key.apiId, name: undefined, defaults: {}, event });
+      apis.add({ id: key.apiId, name: undefined, defaults: {} }, event.atMs);
     }
     if (apis.isStopped(key.apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     keys.set(key.id, key);
@@ -81,7 +83,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
   const keysOf = (apiId: string) => [...keys.values()].filter((key) => key.apiId === apiId);
 
-  function deleteApiKeys({ apiId, limit, event }: DeleteApiKeys): Outcome<"deleteApiKeys"> {
+  function deleteApiKeys({ id: apiId, limit, event }: DeleteApiKeys): Outcome<"deleteApiKeys"> {
     if (!apis.isStopped(apiId)) return { outcome: "missing" };
     const first = keysOf(apiId).sort((a, b) => (a.id < b.id ? -1 : 1));
     const changed = first.slice(0, limit).map((key) => {
@@ -94,7 +96,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed, answer: { deleted: changed.length } };
   }
 
-  function deleteApi({ apiId, isStopped }: DeleteApi): Outcome {
+  function deleteApi({ id: apiId, isStopped }: DeleteApi): Outcome {
     if (apis.get(apiId) === undefined || (isStopped && !apis.isStopped(apiId))) return { outcome: "missing" };
     if (keysOf(apiId).length > 0) return { outcome: "conflict", reason: "hasKeys" };
     apis.delete(apiId);
@@ -106,7 +108,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     if (apis.isStopped(apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     const stored = given.filter(({ eventId: _, ...key }) => {
       if (secrets.find(key.secretDigest)[1] !== undefined) return false;
-      create({ kind: "createKey", key, event: { id: "", atMs: key.createdAtMs, actor: "" } });
+      create({ kind: "createKey", created: key, event: { id: "", atMs: key.createdAtMs, actor: "" } });
       return true;
     });
     changes.hasImportedKeys ||= stored.length > 0;
@@ -123,7 +125,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "keptAnswer":
         return keptAt(query.lookup, query.nowMs);
       case "key":
-        return storedKey(query.keyId);
+        return storedKey(query.id);
       case "keyOfSecret":
         return storedKey(secrets.keyIdOf(query.digest, query.nowMs));
       case "keys":
@@ -131,19 +133,17 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "events":
         return listEvents(events.values(), query);
       case "api":
-        return apis.get(query.apiId);
-      case "apiDefaults":
-        return apis.get(query.apiId)?.defaults;
+        return apis.get(query.id);
       case "apis":
         return apis.list(query);
       case "owner":
-        return owners.read(query.ownerId);
+        return owners.read(query.id);
       case "ownerOfKey":
         return owners.readFor(storedKey(query.keyId));
       case "owners":
         return owners.list(query);
       case "rootKey":
-        return rootKeys.read(query.rootKeyId);
+        return rootKeys.read(query.id);
       case "rootKeys":
         return rootKeys.list(query);
     }
@@ -166,15 +166,14 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const [keyId, secret] = secrets.find(digest);
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
-    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...others } = key;
-    const { ipAllow, rateLimits, ...visible } = others;
-    const limits = rateLimits && limitsOfKey(keyId, rateLimits);
-    const ipRanges = ipAllow && toIpRanges(ipAllow);
+    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...visible } = key;
+    const rateLimits = key.rateLimits && limitsOfKey(keyId, key.rateLimits);
+    const ipAllow = key.ipAllow && toIpRanges(key.ipAllow);
     const hasOwnerRecord = owners.has(key.ownerId);
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
     const balance = counter && lastKnownBalance(counter);
-    return { ...visible, hasOwnerRecord, limits, ipRanges, counter: balance, secretExpiresAtMs };
+    return { ...visible, hasOwnerRecord, rateLimits, ipAllow, counter: balance, secretExpiresAtMs };
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
@@ -184,7 +183,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const before: { readonly apiId?: string } | undefined = keys.get(targetId);
     const versionBefore = (rootKeys.read(targetId) ?? apis.get(targetId))?.version ?? 0;
     const outcome = carryOut(command);
-    if (outcome.outcome === "done" && "apiId" in command && command.kind !== "importKeys") {
+    if (outcome.outcome === "done" && isOfApi(command)) {
       const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
       const noted = eventsOfApi(command, versionBefore + 1, outcome.changed, versionOf);
       for (const event of noted) events.set(event.id, event);
@@ -211,8 +210,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "deleteApi":
         return deleteApi(command);
     }
-    if (!("keyId" in command)) return rootKeys.change(command);
-    const { keyId } = command;
+    if (isOfRootKey(command)) return rootKeys.change(command);
+    const { id: keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
     const { version: current = 1 } = changed.get(keyId) ?? {};
@@ -255,16 +254,16 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   function noteEvent(command: Command, before: { readonly apiId?: string } | undefined, versionBefore: number): void {
     if (command.kind === "importKeys") {
       for (const { id: targetId, apiId, eventId } of command.keys.filter(({ id }) => keys.has(id))) {
-        const event = { ...command.event, id: eventId, method: methodOf.importKeys, targetId, apiId };
+        const event = { ...command.event, id: eventId, method: methodOf(command), targetId, apiId };
         events.set(eventId, { ...event, fields: [], version: 1 });
       }
       return;
     }
     const targetId = targetIdOf(command);
-    const isOfKey = "key" in command || "keyId" in command;
+    const isOfKey = resourceOf(command) === "key";
     const { apiId }: { readonly apiId?: string } = keys.get(targetId) ?? before ?? {};
     const version = isOfKey ? (changed.get(targetId)?.version ?? 1) : versionBefore + 1;
-    const [method, fields] = [methodOf[command.kind], fieldsOf(command)];
+    const [method, fields] = [methodOf(command), fieldsOf(command)];
     events.set(command.event.id, { ...command.event, method, targetId, apiId, fields, version });
   }
 

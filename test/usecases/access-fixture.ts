@@ -1,11 +1,12 @@
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
-import type { ApiCommand, Command, IdempotencyRecord, KeyCommand, OwnerCommand } from "../../src/store/commands.ts";
+import type { Command, IdempotencyRecord } from "../../src/store/commands.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { Query } from "../../src/store/queries.ts";
 import { managementWithin } from "../../src/usecases/management-within.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createApi, createKey, createOwner, stopApi, testEvent } from "../support/manage.ts";
+import type { RootKeyCommand } from "../support/memory-root-keys.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -49,7 +50,8 @@ function recordOf(lookup: string, targetId: string): IdempotencyRecord {
   return { lookup, targetId, requestDigest: "request", sealedAnswer: "sealed", ...times };
 }
 
-export type CommandKind = (KeyCommand | ApiCommand | OwnerCommand)["kind"];
+/** Those that are not about root keys. */
+export type CommandKind = Exclude<Command["kind"], RootKeyCommand["kind"]>;
 
 /** Every command, on a key or an owner of this API. */
 export function commandsOn(apiId: string): { readonly [Kind in CommandKind]: Extract<Command, { kind: Kind }> } {
@@ -58,29 +60,33 @@ export function commandsOn(apiId: string): { readonly [Kind in CommandKind]: Ext
   return {
     createKey: {
       kind: "createKey",
-      key: sampleKey(clock, { id: "key_new", apiId, secretDigest: "new" }),
+      created: sampleKey(clock, { id: "key_new", apiId, secretDigest: "new" }),
       event: testEvent(),
     },
-    updateKey: { kind: "updateKey", keyId, changes: { name: "name" }, event: testEvent() },
-    updateRemaining: { kind: "updateRemaining", keyId, op: "set", value: 1, event: testEvent() },
-    rerollKey: { kind: "rerollKey", keyId, secretDigest: "new", start: "start", overlapMs: 0, event: testEvent() },
-    deleteKey: { kind: "deleteKey", keyId, event: testEvent() },
+    updateKey: { kind: "updateKey", id: keyId, changes: { name: "name" }, event: testEvent() },
+    updateRemaining: { kind: "updateRemaining", id: keyId, op: "set", value: 1, event: testEvent() },
+    rerollKey: { kind: "rerollKey", id: keyId, secretDigest: "new", start: "start", overlapMs: 0, event: testEvent() },
+    deleteKey: { kind: "deleteKey", id: keyId, event: testEvent() },
     importKeys: {
       kind: "importKeys",
       apiId,
       keys: [{ ...sampleKey(clock, { apiId, secretDigest: "imported" }), eventId: testEvent().id }],
       event: testEvent(),
     },
-    createApi: { kind: "createApi", apiId: `new ${apiId}`, name: undefined, defaults: {}, event: testEvent() },
-    updateApi: { kind: "updateApi", apiId, changes: { name: "name" }, event: testEvent() },
-    stopApi: { kind: "stopApi", apiId, event: testEvent() },
-    deleteApiKeys: { kind: "deleteApiKeys", apiId: `stopped ${apiId}`, limit: 1, event: testEvent() },
-    deleteApi: { kind: "deleteApi", apiId: `stopped ${apiId}`, isStopped: false, event: testEvent() },
-    createOwner: { kind: "createOwner", owner: sampleOwner("new owner", { apiIds: [apiId] }), event: testEvent() },
-    updateOwner: { kind: "updateOwner", ownerId, changes: { enabled: false }, event: testEvent() },
-    updateOwnerRemaining: { kind: "updateOwnerRemaining", ownerId, op: "increment", value: 1, event: testEvent() },
-    stopOwner: { kind: "stopOwner", ownerId, event: testEvent() },
-    deleteOwner: { kind: "deleteOwner", ownerId, event: testEvent() },
+    createApi: {
+      kind: "createApi",
+      created: { id: `new ${apiId}`, name: undefined, defaults: {} },
+      event: testEvent(),
+    },
+    updateApi: { kind: "updateApi", id: apiId, changes: { name: "name" }, event: testEvent() },
+    stopApi: { kind: "stopApi", id: apiId, event: testEvent() },
+    deleteApiKeys: { kind: "deleteApiKeys", id: `stopped ${apiId}`, limit: 1, event: testEvent() },
+    deleteApi: { kind: "deleteApi", id: `stopped ${apiId}`, isStopped: false, event: testEvent() },
+    createOwner: { kind: "createOwner", created: sampleOwner("new owner", { apiIds: [apiId] }), event: testEvent() },
+    updateOwner: { kind: "updateOwner", id: ownerId, changes: { enabled: false }, event: testEvent() },
+    updateOwnerRemaining: { kind: "updateOwnerRemaining", id: ownerId, op: "increment", value: 1, event: testEvent() },
+    stopOwner: { kind: "stopOwner", id: ownerId, event: testEvent() },
+    deleteOwner: { kind: "deleteOwner", id: ownerId, event: testEvent() },
   };
 }
 
@@ -91,14 +97,13 @@ export type KeyQuery = Exclude<Query["kind"], "rootKey" | "rootKeys">;
 export function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract<Query, { kind: Kind }> } {
   return {
     keptAnswer: { kind: "keptAnswer", lookup: `of ${apiId}`, nowMs: clock.nowMs() },
-    key: { kind: "key", keyId: `key_${apiId}` },
+    key: { kind: "key", id: `key_${apiId}` },
     keyOfSecret: { kind: "keyOfSecret", digest: apiId, nowMs: clock.nowMs() },
     keys: { kind: "keys", apiId, limit: 10 },
     events: { kind: "events", targetId: `key_${apiId}`, limit: 10 },
-    api: { kind: "api", apiId },
-    apiDefaults: { kind: "apiDefaults", apiId },
+    api: { kind: "api", id: apiId },
     apis: { kind: "apis", limit: 10 },
-    owner: { kind: "owner", ownerId: `owner of ${apiId}` },
+    owner: { kind: "owner", id: `owner of ${apiId}` },
     ownerOfKey: { kind: "ownerOfKey", keyId: `key_${apiId}` },
     owners: { kind: "owners", limit: 10 },
   };

@@ -28,28 +28,27 @@ describe.each(queryKinds)("the query %s", (kind) => {
     const { management } = await setUp({ apiIds: ["mine"] });
     expect(await management.read(queriesOn("mine")[kind])).toBeDefined();
     const nothing = {
-      keys: { keys: [] },
-      events: { events: [] },
+      keys: { items: [] },
+      events: { items: [] },
       keptAnswer: undefined,
       key: undefined,
       keyOfSecret: undefined,
       api: undefined,
-      apiDefaults: undefined,
-      apis: { apis: [] },
+      apis: { items: [] },
       owner: undefined,
       ownerOfKey: undefined,
-      owners: { owners: [] },
+      owners: { items: [] },
     }[kind];
     expect(await management.read(queriesOn("mine")[kind])).not.toEqual(nothing);
     // It names no API.
     if (kind === "apis") {
-      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ apis: [{ id: "mine" }] });
+      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ items: [{ id: "mine" }] });
       const { management: others } = await setUp({ apiIds: ["unknown"] });
       expect(await others.read(queriesOn("mine")[kind])).toEqual(nothing);
       return;
     }
     if (kind === "owners") {
-      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ owners: [{ id: "owner of mine" }] });
+      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ items: [{ id: "owner of mine" }] });
       const { management: others } = await setUp({ apiIds: ["unknown"] });
       expect(await others.read(queriesOn("mine")[kind])).toEqual(nothing);
       return;
@@ -61,14 +60,14 @@ describe.each(queryKinds)("the query %s", (kind) => {
 
 describe("a list", () => {
   it.each([
-    { kind: "keys", ownerId: "owner", limit: 10, by: "apiIds" },
-    { kind: "events", limit: 10, by: "apiIds" },
-    { kind: "apis", limit: 10, by: "within" },
-    { kind: "owners", limit: 10, by: "within" },
-  ] as const)("of $kind is asked for within the APIs of the root key", async ({ by, ...list }) => {
+    { kind: "keys", ownerId: "owner", limit: 10 },
+    { kind: "events", limit: 10 },
+    { kind: "apis", limit: 10 },
+    { kind: "owners", limit: 10 },
+  ] as const)("of $kind is asked for within the APIs of the root key", async (list) => {
     const limited = await setUp({ apiIds: ["mine", "another"] });
     await limited.management.read(list);
-    expect(limited.asked).toEqual([{ ...list, [by]: ["mine", "another"] }]);
+    expect(limited.asked).toEqual([{ ...list, apiIds: ["mine", "another"] }]);
     const unlimited = await setUp();
     await unlimited.management.read(list);
     expect(unlimited.asked).toEqual([list]);

@@ -12,8 +12,8 @@ const named = limitsOfKey(plain.id, [
   { name: "minute", rule: { ...rateLimit, limit: 3 } },
   { name: "month", rule: { ...rateLimit, limit: 4 } },
 ]);
-const several: Key = { ...limited, limits: named };
-const namedOnly = (): Key => ({ ...counted(), limits: named });
+const several: Key = { ...limited, rateLimits: named };
+const namedOnly = (): Key => ({ ...counted(), rateLimits: named });
 
 const [take10, take3, take4] = ["key_1", "key_1/minute", "key_1/month"].map(
   (subject, i) => `take of ${[10, 3, 4][i]} for ${subject} of api_1`,

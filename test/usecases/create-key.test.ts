@@ -11,14 +11,15 @@ import type { Command, IdempotencyRecord } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
-import { type CreateKeyRequest, createCreateKey, ExpiresInThePast, NoSuchApi } from "../../src/usecases/create-key.ts";
+import { type CreateKeyRequest, createKey as createKeyIn } from "../../src/usecases/create-key.ts";
+import { ExpiresInThePast, NoSuchApi } from "../../src/usecases/create-with-secret.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
 import { done } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
 
 const clock = new TestClock("2026-11-15T12:00:00Z");
-const createKeyIn = createCreateKey({ clock, random: createSystemRandom() });
+const deps = { clock, random: createSystemRandom() };
 const nowMs = clock.nowMs();
 const away = new Unavailable("away");
 const request: CreateKeyRequest = {
@@ -65,22 +66,23 @@ function setUp(
   } = {},
 ) {
   const answers = { ...given, key: given.isGone ? undefined : {} };
+  const api = given.defaults && { defaults: given.defaults };
   const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
   const read: string[] = [];
   const outcomes = inTurn("outcomes", [answers.create ?? created]);
   const kept = inTurn("kept answers", [answers.kept]);
   const management = {
     async change(command: Command, record?: IdempotencyRecord) {
-      if (command.kind === "createKey") stored.push({ key: command.key, record });
+      if (command.kind === "createKey") stored.push({ key: command.created, record });
       return outcomes();
     },
     read: <Asked extends Query>({ kind }: Asked) => {
-      if (kind === "apiDefaults") read.push(kind);
-      const answer = kind === "key" ? () => answers.key : kind === "apiDefaults" ? () => answers.defaults : kept;
+      if (kind === "api") read.push(kind);
+      const answer = kind === "key" ? () => answers.key : kind === "api" ? () => api : kept;
       return Promise.resolve().then(answer) as Promise<Answers[Asked["kind"]]>;
     },
   };
-  const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(management, ...args);
+  const createKey = (asked: CreateKeyRequest, key?: IdempotencyKey) => createKeyIn(management, asked, key, deps);
   return { stored, read, management, createKey };
 }
 
@@ -130,7 +132,7 @@ describe("a key", () => {
     const committing = Promise.withResolvers<Outcome>();
     const slow = { ...management, change: () => committing.promise };
     let told = false;
-    const creating = createKeyIn(slow, request).then((answer) => {
+    const creating = createKeyIn(slow, request, undefined, deps).then((answer) => {
       told = true;
       return answer;
     });

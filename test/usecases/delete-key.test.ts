@@ -3,7 +3,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Command } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import { deleteKey } from "../../src/usecases/delete-key.ts";
+import { deleteResource } from "../../src/usecases/manage-resource.ts";
 import { done } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
@@ -29,12 +29,12 @@ describe("deleteKey", () => {
     { name: "says that there was no such key", outcome: { outcome: "missing" }, existed: false },
   ])("$name", async ({ outcome, existed }) => {
     const { management, commands } = setUp(outcome);
-    expect(await deleteKey(management, "key_1", undefined, deps)).toBe(existed);
-    expect(commands).toMatchObject([{ kind: "deleteKey", keyId: "key_1", event: { atMs: clock.nowMs() } }]);
+    expect(await deleteResource(management, "deleteKey", "key_1", undefined, deps)).toBe(existed);
+    expect(commands).toMatchObject([{ kind: "deleteKey", id: "key_1", event: { atMs: clock.nowMs() } }]);
   });
 
   it("says nothing of the key when the store is away", async () => {
     const away = new Unavailable("away");
-    await expect(deleteKey(setUp(away).management, "key_1", undefined, deps)).rejects.toBe(away);
+    await expect(deleteResource(setUp(away).management, "deleteKey", "key_1", undefined, deps)).rejects.toBe(away);
   });
 });

@@ -29,8 +29,8 @@ async function setUp(keysOfA = 3) {
   const remove = (keys: DeleteOwnerRequest["keys"], isRepeated = false, on: Management = management) =>
     deleteOwner(on, { ownerId: "owner", keys }, isRepeated ? idempotencyKey : undefined, deps);
   const keysIn = async (apiId: string, ownerId = "owner") =>
-    (await management.read({ kind: "keys", apiId, ownerId, limit: 100 })).keys;
-  const owner = () => management.read({ kind: "owner", ownerId: "owner" });
+    (await management.read({ kind: "keys", apiId, ownerId, limit: 100 })).items;
+  const owner = () => management.read({ kind: "owner", id: "owner" });
   return { clock, management, remove, keysIn, owner };
 }
 
@@ -76,7 +76,7 @@ describe("deleting an owner that keys name", () => {
     expect(await remove("disable")).toBe(true);
     expect(await owner()).toBeUndefined();
     const enabled = await management.read({ kind: "keys", apiId: "a", ownerId: "owner", enabled: true, limit: 100 });
-    expect(enabled.keys).toEqual([]);
+    expect(enabled.items).toEqual([]);
     expect((await keysIn("a")).length).toBe(Math.min(100, count));
     expect([...(await keysIn("b")), ...(await keysIn("a", "another"))].map((key) => key.enabled)).toEqual([true, true]);
   });
@@ -136,7 +136,7 @@ describe("deleting an owner that keys name", () => {
       isFirst = false;
       await createKey(management, sampleKey(clock, { apiId: "a", ownerId: "owner" }));
       const event = { id: "evt_moved", atMs: 1, actor: "root_test" };
-      await management.change({ kind: "updateKey", keyId: moved?.id ?? "", changes: { ownerId: "another" }, event });
+      await management.change({ kind: "updateKey", id: moved?.id ?? "", changes: { ownerId: "another" }, event });
     });
     expect(await remove("delete", false, raced)).toBe(true);
     expect([await owner(), await keysIn("a")]).toEqual([undefined, []]);

@@ -5,7 +5,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { requireApis } from "../../src/store/require-apis.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
-import { NoSuchApi } from "../../src/usecases/create-key.ts";
+import { NoSuchApi } from "../../src/usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { importKeys, type KeyToImport } from "../../src/usecases/import-keys.ts";
 import { createApi, deleteKey, stopApi } from "../support/manage.ts";

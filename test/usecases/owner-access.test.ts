@@ -11,7 +11,7 @@ describe("an owner, under a root key that is limited to APIs", () => {
   const apiIds = ["another", "mine"];
   const updateTo = (changed: readonly string[] | null, id = ownerId): Extract<Command, { kind: "updateOwner" }> => ({
     kind: "updateOwner",
-    ownerId: id,
+    id,
     changes: { apiIds: changed },
     event: testEvent(),
   });
@@ -19,8 +19,8 @@ describe("an owner, under a root key that is limited to APIs", () => {
   it("cannot concern other APIs, or all, and is not created or changed then, whether it is there or not", async () => {
     const { management, made, asked } = await setUp({ apiIds });
     for (const beyond of [["mine", "theirs"], ["theirs"], null]) {
-      const owner = sampleOwner("new owner", { apiIds: beyond ?? undefined });
-      await expect(management.change({ kind: "createOwner", owner, event: testEvent() })).rejects.toThrow(Forbidden);
+      const created = sampleOwner("new owner", { apiIds: beyond ?? undefined });
+      await expect(management.change({ kind: "createOwner", created, event: testEvent() })).rejects.toThrow(Forbidden);
       for (const id of [ownerId, "owner of theirs", "owner of nobody"]) {
         await expect(management.change(updateTo(beyond, id))).rejects.toThrow("apiIds must name them");
       }
@@ -33,8 +33,8 @@ describe("an owner, under a root key that is limited to APIs", () => {
     const { management, store } = await setUp({ apiIds });
     for (const beyond of [["mine", "theirs"], null]) {
       await updateOwner(store.management, ownerId, { apiIds: beyond });
-      expect(await management.read({ kind: "owner", ownerId })).toBeUndefined();
-      expect(await management.read({ kind: "owners", limit: 10 })).toEqual({ owners: [] });
+      expect(await management.read({ kind: "owner", id: ownerId })).toBeUndefined();
+      expect(await management.read({ kind: "owners", limit: 10 })).toEqual({ items: [] });
       for (const kind of ["updateOwner", "updateOwnerRemaining", "deleteOwner"] as const) {
         expect(await management.change(commandsOn("mine")[kind])).toEqual({ outcome: "missing" });
       }
@@ -62,13 +62,13 @@ describe("an owner, under a root key that is limited to APIs", () => {
         const outcome = await management.change(command);
         // Whoever has named a version learns that it is another one by now.
         expect(outcome).toEqual(ifVersion ? { outcome: "conflict", reason: "version" } : { outcome: "missing" });
-        const owner = await store.management.read({ kind: "owner", ownerId });
+        const owner = await store.management.read({ kind: "owner", id: ownerId });
         expect(owner).toMatchObject({ enabled: true, version: 2, counter: { remaining: 5 } });
         const foreign = sampleOwner("made since", { apiIds: ["theirs"], remaining: 5 });
-        const made = { ...command, ownerId: "made since" };
+        const made = { ...command, id: "made since" };
         afterCheck(store, () => createOwner(store.management, foreign));
         expect((await management.change(made)).outcome).not.toBe("done");
-        expect(await store.management.read({ kind: "owner", ownerId: "made since" })).toMatchObject({ version: 1 });
+        expect(await store.management.read({ kind: "owner", id: "made since" })).toMatchObject({ version: 1 });
       }
     },
   );

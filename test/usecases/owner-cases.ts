@@ -11,10 +11,10 @@ import { away, both, type Case, counted, find, findFresh, peek, plain, rateLimit
 const owned: Key = { ...plain, ownerId: "acme", hasOwnerRecord: true };
 const ownedBoth = (): Key => ({ ...both(), ownerId: "acme", hasOwnerRecord: true });
 const ownedCounted = (): Key => ({ ...counted(), ownerId: "acme", hasOwnerRecord: true });
-const record: Owner = { id: "acme", enabled: true, apiIds: undefined, limits: undefined, counter: undefined };
+const record: Owner = { id: "acme", enabled: true, apiIds: undefined, rateLimits: undefined, counter: undefined };
 const withCounter = (): Owner => ({ ...record, counter: { remaining: 50 } });
-const limits = limitsOfOwner("acme", [{ name: "month", rule: { ...rateLimit, limit: 4 } }]);
-const withLimit: Owner = { ...record, limits };
+const rateLimits = limitsOfOwner("acme", [{ name: "month", rule: { ...rateLimit, limit: 4 } }]);
+const withLimit: Owner = { ...record, rateLimits };
 
 const findOwner = "find owner acme";
 const findOwnerFresh = "find owner fresh acme";
@@ -36,7 +36,7 @@ export const ownerCases: Case[] = [
   {
     name: "a key of a disabled owner is refused, takes no permit and consumes no use",
     found: [ownedBoth()],
-    owners: [{ ...withCounter(), limits, enabled: false }],
+    owners: [{ ...withCounter(), rateLimits, enabled: false }],
     verdict: {
       code: "DISABLED",
       remaining: 5,
@@ -77,7 +77,7 @@ export const ownerCases: Case[] = [
   {
     name: "an owner's counter that is used up is the reason, and permits go back",
     found: [ownedBoth()],
-    owners: [{ ...withCounter(), limits }],
+    owners: [{ ...withCounter(), rateLimits }],
     permits: ["admitted", "admitted"],
     spends: [{ outcome: "exhausted", remaining: 5, sharedRemaining: 0, lacking: "shared" }],
     verdict: {
@@ -93,7 +93,7 @@ export const ownerCases: Case[] = [
   {
     name: "limits of key and owner are taken together, and a cost by name goes to both",
     asked: { costs: { ...costsOfOne, named: [{ name: "month", cost: 2 }] } },
-    found: [{ ...owned, limits: limitsOfKey("key_1", [{ name: "month", rule: { ...rateLimit, limit: 3 } }]) }],
+    found: [{ ...owned, rateLimits: limitsOfKey("key_1", [{ name: "month", rule: { ...rateLimit, limit: 3 } }]) }],
     owners: [withLimit],
     permits: ["admitted", "admitted"],
     verdict: {

@@ -2,16 +2,13 @@ import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { NewOwner } from "../../src/domain/owner.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import type { Management } from "../../src/store/management.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
-import { createOwner } from "../../src/usecases/create-owner.ts";
 import { deleteOwner } from "../../src/usecases/delete-owner.ts";
 import { IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
-import { getOwner, listOwners } from "../../src/usecases/read-owners.ts";
-import { updateOwner } from "../../src/usecases/update-owner.ts";
-import { updateRemaining } from "../../src/usecases/update-remaining.ts";
-import { sampleOwner } from "../contract/owner-cases.ts";
+import { createResource, updateRemaining, updateResource } from "../../src/usecases/manage-resource.ts";
+import type { EventDeps } from "../../src/usecases/new-event.ts";
 import { refillRule } from "../contract/sample-keys.ts";
-import { createOwner as storeOwner } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -34,6 +31,12 @@ function setUp() {
 function keyOf(value: string, rootKey = "root key"): IdempotencyKey {
   return { rootKey: new Secret(rootKey), value: new Secret(value), method: "OwnersService/CreateOwner" };
 }
+
+function createOwner(management: Management, owner: NewOwner, key: IdempotencyKey | undefined, deps: EventDeps) {
+  return createResource(management, "owner", owner, owner, key, deps);
+}
+
+const getOwner = (management: Management, id: string) => management.read({ kind: "owner", id });
 
 const none = (ownerId: string) => ({ ownerId, keys: undefined });
 const keep = (ownerId: string) => ({ ownerId, keys: "keep" as const });
@@ -62,7 +65,8 @@ describe("createOwner", () => {
     const { management, deps } = setUp();
     const created = await createOwner(management, request, keyOf("one"), deps);
     expect(await createOwner(management, request, keyOf("one"), deps)).toEqual(created);
-    const changed = await updateOwner(management, { ownerId: "owner", changes: { enabled: false } }, undefined, deps);
+    const toDisable = { id: "owner", ifVersion: undefined, changes: { enabled: false } };
+    const changed = await updateResource(management, "owner", toDisable, undefined, deps);
     expect(await createOwner(management, request, keyOf("one"), deps)).toEqual(changed);
     const other = createOwner(management, { ...request, remaining: 9 }, keyOf("one"), deps);
     await expect(other).rejects.toThrow(IdempotencyConflict);
@@ -75,7 +79,9 @@ describe("createOwner", () => {
     const { management, deps } = setUp();
     await createOwner(management, request, keyOf("one"), deps);
     await deleteOwner(management, keep("owner"), undefined, deps);
-    await expect(createOwner(management, request, keyOf("one"), deps)).rejects.toThrow("was deleted since");
+    await expect(createOwner(management, request, keyOf("one"), deps)).rejects.toThrow(
+      new IdempotencyConflict("this Idempotency-Key has created owner, which was deleted since"),
+    );
     expect(await getOwner(management, "owner")).toBeUndefined();
   });
 });
@@ -83,11 +89,11 @@ describe("createOwner", () => {
 it("updateOwner answers the owner as it is then; nothing for an unknown one; a conflict for another version", async () => {
   const { management, deps } = setUp();
   const created = await createOwner(management, request, undefined, deps);
-  const update = (given: { ownerId?: string; ifVersion?: number }, changes = {}, key?: IdempotencyKey) =>
-    updateOwner(management, { ownerId: "owner", ...given, changes }, key, deps);
+  const update = (given: { id?: string; ifVersion?: number }, changes = {}, key?: IdempotencyKey) =>
+    updateResource(management, "owner", { id: "owner", ifVersion: undefined, ...given, changes }, key, deps);
   expect(await update({ ifVersion: 1 }, { enabled: false })).toEqual({ ...created, enabled: false, version: 2 });
   await expect(update({ ifVersion: 1 })).rejects.toThrow(new StateConflict("version"));
-  expect(await update({ ownerId: "another" })).toBeUndefined();
+  expect(await update({ id: "another" })).toBeUndefined();
   const all = { meta: {}, apiIds: null, rateLimits: null, refill: null };
   const removed = await update({ ifVersion: 2 }, all, keyOf("two"));
   const none = { meta: {}, apiIds: undefined, rateLimits: undefined, counter: { remaining: 5, refill: undefined } };
@@ -98,22 +104,24 @@ it("updateOwner answers the owner as it is then; nothing for an unknown one; a c
 it("updateRemaining of an owner answers the balance, nothing for an unknown owner, and says why it cannot be done", async () => {
   const { management, deps } = setUp();
   await createOwner(management, request, undefined, deps);
-  const update = (op: "set" | "increment" | "decrement", value: number | undefined, ownerId = "owner") =>
-    updateRemaining(management, { ownerId, op, value }, undefined, deps);
+  const update = (op: "set" | "increment" | "decrement", value: number | undefined, id = "owner") =>
+    updateRemaining(management, "owner", { id, op, value }, undefined, deps);
   expect(await update("increment", 3)).toEqual({ remaining: 8 });
   await expect(update("decrement", 9)).rejects.toThrow(new StateConflict("belowZero"));
   expect(await update("set", undefined)).toEqual({ remaining: undefined });
   await expect(update("increment", 1)).rejects.toThrow("has no counter");
   expect(await update("set", 1, "another")).toBeUndefined();
-  const refill = updateOwner(management, { ownerId: "owner", changes: { refill: refillRule() } }, undefined, deps);
-  await expect(refill).rejects.toThrow(new StateConflict("noCounter"));
+  const toRefill = { id: "owner", ifVersion: undefined, changes: { refill: refillRule() } };
+  await expect(updateResource(management, "owner", toRefill, undefined, deps)).rejects.toThrow(
+    new StateConflict("noCounter"),
+  );
 });
 
 it("updateRemaining of an owner is done once for an idempotency key, and repeated tells the balance of by then", async () => {
   const { management, deps } = setUp();
   await createOwner(management, request, undefined, deps);
   const add = (key: string) =>
-    updateRemaining(management, { ownerId: "owner", op: "increment", value: 1 }, keyOf(key), deps);
+    updateRemaining(management, "owner", { id: "owner", op: "increment", value: 1 }, keyOf(key), deps);
   expect([await add("one"), await add("one"), await add("two"), await add("one")]).toEqual(
     [6, 6, 7, 7].map((remaining) => ({ remaining })),
   );
@@ -128,13 +136,4 @@ it("deleteOwner tells whether there was one, and repeated says the same and leav
   await createOwner(management, request, undefined, deps);
   expect(await deleteOwner(management, none("owner"), keyOf("one"), deps)).toBe(true);
   expect(await getOwner(management, "owner")).toBeDefined();
-});
-
-it("listOwners has 50 owners on a page where no limit is given", async () => {
-  const { management } = setUp();
-  for (let at = 1; at <= 51; at++) await storeOwner(management, sampleOwner(`owner ${at}`), { atMs: at });
-  const first = await listOwners(management, {});
-  expect(first.owners).toHaveLength(50);
-  expect((await listOwners(management, { after: first.cursor })).owners.map(({ id }) => id)).toEqual(["owner 1"]);
-  expect((await listOwners(management, { limit: 2 })).owners.map(({ id }) => id)).toEqual(["owner 51", "owner 50"]);
 });

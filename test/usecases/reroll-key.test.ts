@@ -57,7 +57,7 @@ it("a repeated reroll gets the same secret and changes nothing; another request 
   const { management, key, reroll } = await setUp();
   const first = await reroll({ overlapMs: 1000 }, "order");
   expect(await reroll({ overlapMs: 1000 }, "order")).toEqual(first);
-  expect(await management.read({ kind: "key", keyId: key.id })).toMatchObject({ version: 2 });
+  expect(await management.read({ kind: "key", id: key.id })).toMatchObject({ version: 2 });
   await expect(reroll({ overlapMs: 1001 }, "order")).rejects.toThrow(IdempotencyConflict);
   expect(await reroll({ overlapMs: 1000 }, "another")).not.toEqual(first);
   await deleteKey(management, key.id);

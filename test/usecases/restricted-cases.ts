@@ -4,7 +4,7 @@ import { standing } from "./fakes.ts";
 import { both, type Case, find, peek, plain } from "./verify-key-cases.ts";
 
 /** A key for a few addresses, with a permission. */
-const restricted: Key = { ...both(), permissions: ["docs.*"], ipRanges: toIpRanges(["10.0.0.0/8"]) };
+const restricted: Key = { ...both(), permissions: ["docs.*"], ipAllow: toIpRanges(["10.0.0.0/8"]) };
 const [inside, outside] = [parseIpAddress("::ffff:10.1.2.3"), parseIpAddress("11.1.2.3")];
 
 /** Keys with permissions, and keys for some addresses. */
@@ -20,7 +20,7 @@ export const restrictedCases: Case[] = [
   {
     name: "a key that is limited to addresses is refused where none is told",
     asked: { permissions: "docs.read" },
-    found: [{ ...plain, ipRanges: toIpRanges(["10.0.0.0/8"]) }],
+    found: [{ ...plain, ipAllow: toIpRanges(["10.0.0.0/8"]) }],
     verdict: { code: "FORBIDDEN", remaining: undefined, rateLimit: undefined, reason: { check: "ip", isTold: false } },
     did: [find],
   },
@@ -52,7 +52,7 @@ export const restrictedCases: Case[] = [
   {
     name: "a key with permissions and addresses is valid where nothing is asked of them, and from one of the addresses",
     asked: { ip: inside },
-    found: [{ ...plain, permissions: ["docs.*"], ipRanges: toIpRanges(["10.0.0.0/8"]) }],
+    found: [{ ...plain, permissions: ["docs.*"], ipAllow: toIpRanges(["10.0.0.0/8"]) }],
     verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
     did: [find],
   },

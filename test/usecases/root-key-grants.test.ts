@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Forbidden } from "../../src/domain/forbidden.ts";
-import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
+import type { RootKeyFieldChanges, RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { ExpiresInThePast } from "../../src/usecases/create-key.ts";
 import { createRootKey } from "../../src/usecases/create-root-key.ts";
+import { ExpiresInThePast } from "../../src/usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
-import { revokeRootKey } from "../../src/usecases/revoke-root-key.ts";
+import { deleteResource, updateResource } from "../../src/usecases/manage-resource.ts";
 import { RootKeys } from "../../src/usecases/root-keys.ts";
-import { updateRootKey } from "../../src/usecases/update-root-key.ts";
 import { managementAs } from "../support/management-as.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -30,9 +29,9 @@ function setUp() {
     return createRootKey(access.manage(by), request, key, deps);
   };
   const secretOf = async (...given: Parameters<typeof create>) => new Secret((await create(...given)).rootKey);
-  const update = (by: Secret, rootKeyId: string, changes: Parameters<typeof updateRootKey>[1]["changes"]) =>
-    updateRootKey(access.manage(by), { rootKeyId, changes }, undefined, deps);
-  const revoke = (by: Secret, rootKeyId: string) => revokeRootKey(access.manage(by), rootKeyId, undefined, deps);
+  const update = (by: Secret, id: string, changes: RootKeyFieldChanges) =>
+    updateResource(access.manage(by), "rootKey", { id, ifVersion: undefined, changes }, undefined, deps);
+  const revoke = (by: Secret, id: string) => deleteResource(access.manage(by), "revokeRootKey", id, undefined, deps);
   return { clock, store, access, create, secretOf, update, revoke };
 }
 
@@ -43,7 +42,7 @@ describe("a root key that was created", () => {
     expect(rootKey).toMatch(/^lk_root_[0-9A-Za-z]{49}$/);
     const allowed = { permissions: ["keys.read"], apiIds: ["a"], expiresAtMs: undefined };
     expect(await access.check(new Secret(rootKey))).toEqual({ rootKeyId, ...allowed });
-    const read = await store.management.read({ kind: "rootKey", rootKeyId });
+    const read = await store.management.read({ kind: "rootKey", id: rootKeyId });
     expect(read).toMatchObject({ id: rootKeyId, ...allowed, start: rootKey.slice(0, 12) });
     expect(JSON.stringify(read)).not.toContain(rootKey);
   });
@@ -52,7 +51,7 @@ describe("a root key that was created", () => {
     const { secretOf, create, store } = setUp();
     const manager = await create(configured, {});
     await secretOf(new Secret(manager.rootKey), {});
-    const { events } = await store.management.read({ kind: "events", limit: 10 });
+    const { items: events } = await store.management.read({ kind: "events", limit: 10 });
     expect(events.map(({ actor }) => actor).sort()).toEqual(["configured", manager.rootKeyId].sort());
   });
 
@@ -61,7 +60,9 @@ describe("a root key that was created", () => {
     const first = await create(configured, {}, "order");
     expect(await create(configured, {}, "order")).toEqual(first);
     await revoke(configured, first.rootKeyId);
-    await expect(create(configured, {}, "order")).rejects.toThrow(IdempotencyConflict);
+    await expect(create(configured, {}, "order")).rejects.toThrow(
+      new IdempotencyConflict(`this Idempotency-Key was used for ${first.rootKeyId}, which was deleted since`),
+    );
   });
 
   it("cannot have expired before it was made", async () => {
@@ -122,14 +123,14 @@ describe("a root key with few permissions", () => {
       store.management.read = read;
       await store.management.change({
         kind: "updateRootKey",
-        rootKeyId,
+        id: rootKeyId,
         changes: { permissions: ["*"] },
         event: { id: "evt_meanwhile", atMs: clock.nowMs(), actor: "another" },
       });
       return answer;
     };
     await expect(update(manager, rootKeyId, { name: "mine now" })).rejects.toThrow(Forbidden);
-    expect(await read({ kind: "rootKey", rootKeyId })).toMatchObject({ name: undefined, version: 2 });
+    expect(await read({ kind: "rootKey", id: rootKeyId })).toMatchObject({ name: undefined, version: 2 });
   });
 });
 
@@ -160,7 +161,7 @@ describe("a root key that is limited to APIs", () => {
       update(limited, "root_none", { name: "x" }),
       revoke(limited, rootKeyId),
       access.manage(limited).read({ kind: "rootKeys", limit: 1 }),
-      access.manage(limited).read({ kind: "rootKey", rootKeyId }),
+      access.manage(limited).read({ kind: "rootKey", id: rootKeyId }),
     ];
     for (const call of refused) await expect(call).rejects.toThrow("limited to APIs cannot manage root keys");
   });

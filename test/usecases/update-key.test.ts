@@ -6,7 +6,7 @@ import type { Management } from "../../src/store/management.ts";
 import type { Query } from "../../src/store/queries.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
-import { updateKey } from "../../src/usecases/update-key.ts";
+import { updateResource } from "../../src/usecases/manage-resource.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
@@ -21,14 +21,14 @@ async function setUp() {
   const key = sampleKey(clock);
   await createKey(management, key);
   const update = (...[request, repeatedAs, on = management]: [object, typeof idempotencyKey?, Management?]) =>
-    updateKey(on, { keyId: key.id, changes: {}, ...request }, repeatedAs, deps);
+    updateResource(on, "key", { id: key.id, ifVersion: undefined, changes: {}, ...request }, repeatedAs, deps);
   return { clock, management, key, update };
 }
 
 it("answers the key as it is then, nothing for an unknown key, and says why it cannot be done", async () => {
   const { update, clock } = await setUp();
   expect(await update({ changes: { name: "name" } })).toMatchObject({ name: "name", version: 2 });
-  expect(await update({ keyId: "key_none", changes: { name: "name" } })).toBeUndefined();
+  expect(await update({ id: "key_none", changes: { name: "name" } })).toBeUndefined();
   await expect(update({ ifVersion: 1 })).rejects.toThrow(new StateConflict("version"));
   const refill = { interval: "daily", amount: 1, carryOver: false };
   await expect(update({ changes: { refill } })).rejects.toThrow("has no counter");
@@ -75,7 +75,7 @@ describe("a rule that is changed in part", () => {
     const changed = await update({ changes: { rateLimit: { limit: 9 } } }, undefined, raced);
     expect(changed?.rateLimit).toEqual({ ...strict, limit: 9, durationMs: 3000 });
     expect(read).toBe(4);
-    expect((await management.read({ kind: "key", keyId: key.id }))?.version).toBe(6);
+    expect((await management.read({ kind: "key", id: key.id }))?.version).toBe(6);
   });
 
   it("is a conflict if the caller has asked for another version, complete or not", async () => {
@@ -91,7 +91,7 @@ describe("a rule that is changed in part", () => {
 
   it("of an unknown key is unknown", async () => {
     const { update } = await setUp();
-    expect(await update({ keyId: "key_none", changes: { rateLimit: { limit: 9 } } })).toBeUndefined();
+    expect(await update({ id: "key_none", changes: { rateLimit: { limit: 9 } } })).toBeUndefined();
   });
 
   it("is made once for an idempotency key, also if the rule is gone by then", async () => {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
-import { updateRemaining } from "../../src/usecases/update-remaining.ts";
+import { updateRemaining } from "../../src/usecases/manage-resource.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createKey } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
@@ -12,8 +12,8 @@ it("updateRemaining answers the balance, nothing for an unknown key, and says wh
   const { management } = createMemoryStore(clock);
   const key = sampleKey(clock, { remaining: 5 });
   await createKey(management, key);
-  const update = (op: "set" | "increment" | "decrement", value: number | undefined, keyId = key.id) =>
-    updateRemaining(management, { keyId, op, value }, undefined, { clock, random: createSystemRandom() });
+  const update = (op: "set" | "increment" | "decrement", value: number | undefined, id = key.id) =>
+    updateRemaining(management, "key", { id, op, value }, undefined, { clock, random: createSystemRandom() });
 
   expect(await update("increment", 3)).toEqual({ remaining: 8 });
   expect(await update("decrement", 8)).toEqual({ remaining: 0 });

@@ -75,6 +75,15 @@ export declare const public$: GenExtension<MethodOptions, boolean>;
 export declare const idempotent: GenExtension<MethodOptions, boolean>;
 
 /**
+ * The field of the request with the id of what the method is about: `api_id`, `key_id`, `owner_id` or `root_key_id`. Root keys
+ * share the idempotency keys of a method in the API that it names. The log has the ids of keys and root keys. Absent: the
+ * method is about nothing that is there already, or about a list.
+ *
+ * @generated from extension: string target = 50612;
+ */
+export declare const target: GenExtension<MethodOptions, string>;
+
+/**
  * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
  *
  * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`, but

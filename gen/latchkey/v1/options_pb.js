@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzOkUKDGRlZmF1bHRfYm9vbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYr4sDIAEoCFILZGVmYXVsdEJvb2yIAQE6OgoIaXRlbXNfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLCLAyABKAlSB2l0ZW1zQnk6SQoQYWJzZW50X21lYW5zX2FsbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYsosDIAEoCFIOYWJzZW50TWVhbnNBbGw6NwoGZm9ybWF0Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiziwMgASgJUgZmb3JtYXQ6OgoHcmVhZF9hcxIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxixiwMgAygJUgZyZWFkQXNCNQoLbGF0Y2hrZXkudjFQAVoWbGF0Y2hrZXkvdjE7bGF0Y2hrZXl2MaoCC0xhdGNoa2V5LlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDo4CgZ0YXJnZXQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi0iwMgASgJUgZ0YXJnZXQ6TAoGY2hhbmdlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxitiwMgASgOMhMubGF0Y2hrZXkudjEuQ2hhbmdlUgZjaGFuZ2U6QgoMYWJzZW50X25lZWRzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiuiwMgASgJUgthYnNlbnROZWVkczpFCgxkZWZhdWx0X2Jvb2wSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK+LAyABKAhSC2RlZmF1bHRCb29siAEBOjoKCGl0ZW1zX2J5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiwiwMgASgJUgdpdGVtc0J5OkkKEGFic2VudF9tZWFuc19hbGwSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLKLAyABKAhSDmFic2VudE1lYW5zQWxsOjcKBmZvcm1hdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYs4sDIAEoCVIGZm9ybWF0OjoKB3JlYWRfYXMSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYsYsDIAMoCVIGcmVhZEFzQjUKC2xhdGNoa2V5LnYxUAFaFmxhdGNoa2V5L3YxO2xhdGNoa2V5djGqAgtMYXRjaGtleS5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -61,6 +61,16 @@ export const idempotent = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 3);
 
 /**
+ * The field of the request with the id of what the method is about: `api_id`, `key_id`, `owner_id` or `root_key_id`. Root keys
+ * share the idempotency keys of a method in the API that it names. The log has the ids of keys and root keys. Absent: the
+ * method is about nothing that is there already, or about a list.
+ *
+ * @generated from extension: string target = 50612;
+ */
+export const target = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 4);
+
+/**
  * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
  *
  * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`, but
@@ -73,7 +83,7 @@ export const idempotent = /*@__PURE__*/
  * @generated from extension: latchkey.v1.Change change = 50605;
  */
 export const change = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 4);
+  extDesc(file_latchkey_v1_options, 5);
 
 /**
  * Of a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
@@ -83,7 +93,7 @@ export const change = /*@__PURE__*/
  * @generated from extension: string absent_needs = 50606;
  */
 export const absent_needs = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 5);
+  extDesc(file_latchkey_v1_options, 6);
 
 /**
  * What absent means. An update changes a field that has it back to that: by `null` in JSON, in binary by a mask that names
@@ -92,7 +102,7 @@ export const absent_needs = /*@__PURE__*/
  * @generated from extension: optional bool default_bool = 50607;
  */
 export const default_bool = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 6);
+  extDesc(file_latchkey_v1_options, 7);
 
 /**
  * Of a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
@@ -101,7 +111,7 @@ export const default_bool = /*@__PURE__*/
  * @generated from extension: string items_by = 50608;
  */
 export const items_by = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 7);
+  extDesc(file_latchkey_v1_options, 8);
 
 /**
  * Of a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
@@ -110,7 +120,7 @@ export const items_by = /*@__PURE__*/
  * @generated from extension: bool absent_means_all = 50610;
  */
 export const absent_means_all = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 8);
+  extDesc(file_latchkey_v1_options, 9);
 
 /**
  * What a text, or each one of a list, has to be, as the service checks it beside its rules: `ip` for an address, `ip-range` for
@@ -119,7 +129,7 @@ export const absent_means_all = /*@__PURE__*/
  * @generated from extension: string format = 50611;
  */
 export const format = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 9);
+  extDesc(file_latchkey_v1_options, 10);
 
 /**
  * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
@@ -128,5 +138,5 @@ export const format = /*@__PURE__*/
  * @generated from extension: repeated string read_as = 50609;
  */
 export const read_as = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 10);
+  extDesc(file_latchkey_v1_options, 11);
 

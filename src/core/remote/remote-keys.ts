@@ -1,4 +1,5 @@
 import type { LookupAnswer } from "../../../gen/latchkey/core/v2/core_pb.js";
+import { fromWireKey, fromWireOwner } from "../../../gen/latchkey/resources/wire.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { Owner } from "../../domain/owner.ts";
@@ -8,7 +9,6 @@ import type { FeedNews } from "../../store/change-feed.ts";
 import type { Change } from "../../store/changes.ts";
 import type { KeyLookup, LookupOptions, OwnerLookup } from "../../store/key-lookup.ts";
 import { answerOf } from "../wire.ts";
-import { fromWireKey, fromWireOwner } from "../wire-keys.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 

@@ -1,3 +1,4 @@
+import { toWireKey, toWireOwner } from "../../../gen/latchkey/resources/wire.ts";
 import type { ForwardedCall } from "../../domain/forwarded-call.ts";
 import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
@@ -18,7 +19,6 @@ import {
 import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
 import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
-import { toWireKey, toWireOwner } from "../wire-keys.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
 import { fromWireReports, toWireWindows } from "../wire-windows.ts";

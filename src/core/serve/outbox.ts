@@ -124,7 +124,7 @@ function textLength({ apiId, ownerId, name, metaJson }: MessageInitShape<typeof 
 }
 
 function ownerLength(owner: MessageInitShape<typeof OwnerSchema> | undefined): number {
-  return 300 * (1 + (owner?.apiIds?.length ?? 0) + (owner?.limits?.length ?? 0));
+  return 300 * (1 + (owner?.apiIds?.length ?? 0) + (owner?.rateLimits?.length ?? 0));
 }
 
 /** About. Only keys with metadata, merged windows and news can be large. */

@@ -1,4 +1,13 @@
 import { type Kysely, sql } from "kysely";
+import {
+  type KeyRow,
+  keyColumns,
+  keyNumbers,
+  type OwnerRow,
+  ownerNumbers,
+  toKey,
+  toOwner,
+} from "../../../gen/latchkey/resources/found_rows.ts";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";
@@ -6,8 +15,7 @@ import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Owner } from "../../domain/owner.ts";
 import type { KeyLookup, LookupOptions, OwnerLookup } from "../key-lookup.ts";
 import { type Pending, PendingTable } from "../pending-table.ts";
-import { type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
-import { type OwnerRow, selectOwners, toOwner } from "../sql/find-owners.ts";
+import { selectKeys, selectKeysOfEndingSecrets, selectOwners } from "../sql/find-rows.ts";
 import type { Schema } from "../sql/schema.ts";
 import { preparedText } from "./pg-connection.ts";
 import { keptForLookups, type PgPool } from "./pg-pool.ts";
@@ -131,9 +139,8 @@ interface Lookup extends Pending<Lookup> {
 
 /** The columns of a `KeyRow`, then the digest, or those of an `OwnerRow`: as text. */
 type TextRow = (string | number | null)[];
-const digestColumn = 18;
-const keyNumbers = [5, 6, 7, 9, 10, 11, 12, 16, 17];
-const ownerNumbers = [1, 2];
+/** Behind the key's two further columns. */
+const digestColumn = keyColumns.length + 2;
 
 /** A row that cannot be read fails its own look-up only. */
 function readRow<Row, Found>(

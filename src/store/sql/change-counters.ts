@@ -1,12 +1,15 @@
 import { type CompiledQuery, sql } from "kysely";
 import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
+import type { Resource } from "../../domain/resources.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
 import type { RefillRule, UsageCounter } from "../../domain/usage.ts";
 import type { NewEvent } from "../commands.ts";
+import { columnsIn, valuesIn } from "./field-columns.ts";
 import { isChangedBy } from "./is-changed-by.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
+import { tables } from "./stored-rows.ts";
 
 /* The changes of counters. Each is made only if the change of the row that has the counter is. */
 
@@ -16,37 +19,35 @@ export interface CounterHolder {
   readonly subject: string;
 }
 
-export function keyWithCounter(id: string): CounterHolder {
-  return { target: { table: "keys", id }, subject: id };
+export function holderOf(resource: Resource, id: string): CounterHolder {
+  const target = { table: tables[resource], id };
+  return { target, subject: resource === "owner" ? counterOfOwner(id) : id };
 }
 
-export function ownerWithCounter(id: string): CounterHolder {
-  return { target: { table: "owners", id }, subject: counterOfOwner(id) };
+/** The columns of a counter's row, with their values in a SELECT. */
+export function counterColumns(subject: string, { remaining, refill }: UsageCounter) {
+  return {
+    subject: text(subject),
+    remaining: whole(remaining),
+    refill_interval: text(refill?.interval),
+    refill_amount: whole(refill?.amount),
+    refill_carry_over: whole(refill && Number(refill.carryOver)),
+    refilled_through_ms: whole(refill?.refilledThroughMs),
+  };
 }
 
+/** `ifNone`: only if there is no such counter yet. */
 export function insertCounter(
   { db }: SqlEngine,
   { target, subject }: CounterHolder,
-  { remaining, refill }: UsageCounter,
+  counter: UsageCounter,
   event: NewEvent,
-) {
-  return db
-    .insertInto("counters")
-    .columns(["subject", "remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
-    .expression(
-      db
-        .selectFrom(target.table)
-        .where("id", "=", target.id)
-        .where("event_id", "=", event.id)
-        .select([
-          text(subject).as("subject"),
-          whole(remaining).as("remaining"),
-          text(refill?.interval).as("refill_interval"),
-          whole(refill?.amount).as("refill_amount"),
-          whole(refill && Number(refill.carryOver)).as("refill_carry_over"),
-          whole(refill?.refilledThroughMs).as("refilled_through_ms"),
-        ]),
-    );
+  ifNone = false,
+): CompiledQuery {
+  const row = Object.entries(counterColumns(subject, counter));
+  const conflict = ifNone ? sql`ON CONFLICT (subject) DO NOTHING` : sql``;
+  return sql`INSERT INTO counters (${columnsIn(row)}) SELECT ${valuesIn(row)} WHERE ${isChangedBy(event, target)}
+    ${conflict}`.compile(db);
 }
 
 /**

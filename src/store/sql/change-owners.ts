@@ -1,95 +1,88 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
-import type { NewOwner, OwnerFieldChanges } from "../../domain/owner.ts";
 import { newCounter } from "../../domain/usage.ts";
-import {
-  type CreateOwner,
-  countedKeysMax,
-  type DeleteOwner,
-  type KeysOfOwner,
-  type NewEvent,
-  type UpdateOwner,
-} from "../commands.ts";
-import { deleteCounter, insertCounter, needsCounter, ownerWithCounter, setRefill } from "./change-counters.ts";
-import { listColumn, rateLimitsColumn } from "./change-keys.ts";
+import { type CreateOwner, countedKeysMax, type DeleteOwner, type KeysOfOwner } from "../commands.ts";
+import { deleteCounter, holderOf, insertCounter } from "./change-counters.ts";
+import { changePlan, firstApi, newRow, targetOf } from "./change-resources.ts";
+import type { Row } from "./field-columns.ts";
 import { isChangedBy } from "./is-changed-by.ts";
-import { deleteWindows, insertWindows, limitRowsOfOwner, setOwnerWindows } from "./limit-windows.ts";
-import type { Plan, Target } from "./plan.ts";
-import { selectStoredOwner, storedOwnerOf } from "./read-owners.ts";
-import { addOwnerChange } from "./sql-change-feed.ts";
+import { deleteWindows, hasStrict, insertWindows, limitRowsOfOwner } from "./limit-windows.ts";
+import type { Plan } from "./plan.ts";
+import { addChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
-import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
+import { selectResource, storedOf } from "./stored-rows.ts";
+import { notTouched, selectVersion } from "./touch-row.ts";
 
-/* The changes of owners. */
+/* How owners are made and deleted. */
 
-export function createOwnerPlan(engine: SqlEngine, { owner, event }: CreateOwner): MaybePromise<Plan> {
+export function createOwnerPlan(engine: SqlEngine, { created: owner, event }: CreateOwner): MaybePromise<Plan> {
   const { id, remaining, refill, rateLimits } = owner;
-  return andThen(clockFor(engine, owner, event.atMs), (nowMs) => {
+  const target = targetOf("owner", id);
+  // By the clock that refills and windows go by, where one of them begins.
+  return andThen(refill || hasStrict(rateLimits) ? engine.ledgerNowMs() : event.atMs, (nowMs) => {
     const counter = remaining === undefined ? undefined : newCounter(remaining, refill, nowMs);
-    const isStored = isChangedBy(event, ofOwner(id));
+    const row: Row = {
+      ...newRow("owner", owner, event),
+      ...firstApi(owner.apiIds),
+      list_id: event.id,
+      has_counter: Number(counter !== undefined),
+    };
     return {
-      target: ofOwner(id),
-      first: [insertOwner(engine, owner, event)],
-      feed: addOwnerChange(engine, "newOwner", id, event),
+      target,
+      first: [
+        engine.db
+          .insertInto("owners")
+          .values(row as never)
+          .onConflict((conflict) => conflict.column("id").doNothing())
+          .returning("id")
+          .compile(),
+      ],
+      feed: addChange(engine, "newOwner", id, event),
       rest: [
-        ...(counter === undefined ? [] : [insertCounter(engine, ownerWithCounter(id), counter, event).compile()]),
-        ...insertWindows(engine, limitRowsOfOwner(id, rateLimits), isStored, { ownerId: id, madeAtMs: nowMs }),
-        selectStoredOwner(engine, { id }),
+        ...(counter === undefined ? [] : [insertCounter(engine, holderOf("owner", id), counter, event)]),
+        ...insertWindows(engine, limitRowsOfOwner(id, rateLimits), isChangedBy(event, target), {
+          ownerId: id,
+          madeAtMs: nowMs,
+        }),
+        selectResource(engine, "owner", id),
       ],
       outcomeOf([inserted], rest) {
         if (!inserted?.rows.length) return { outcome: "conflict", reason: "ownerExists" };
-        return andThen(storedOwnerOf(engine, rest.at(-1)), (answer) => ({ outcome: "done", changed: [], answer }));
+        return andThen(storedOf(engine, "owner", rest.at(-1)), (answer) => {
+          return { outcome: "done", changed: [], answer: answer as never };
+        });
       },
     };
   });
 }
 
-export function updateOwnerPlan(engine: SqlEngine, command: Omit<UpdateOwner, "kind">): MaybePromise<Plan> {
-  const { ownerId, ifVersion, changes, event } = command;
-  const { refill, rateLimits } = changes;
-  return andThen(clockFor(engine, changes, event.atMs), (nowMs) => ({
-    target: ofOwner(ownerId),
-    first: [touchRow(engine, ofOwner(ownerId), event, { set: changedColumns(changes), ifVersion })],
-    feed: addOwnerChange(engine, "owner", ownerId, event),
-    rest: [
-      ...setOwnerWindows(engine, { ownerId, madeAtMs: nowMs }, rateLimits, event),
-      ...(refill === undefined ? [] : [setRefill(engine, ownerWithCounter(ownerId), refill, nowMs, event)]),
-      selectStoredOwner(engine, { id: ownerId }),
-    ],
-    outcomeOf([touched], rest) {
-      if (!touched?.rows.length) return notTouched(rest.at(-1));
-      return andThen(storedOwnerOf(engine, rest.at(-1)), (answer) => ({ outcome: "done", changed: [], answer }));
-    },
-  }));
-}
-
 /** The change feed reports the owner and not its keys: there may be any number of them. */
-export function deleteOwnerPlan(engine: SqlEngine, { ownerId, ifVersion, unless, event }: DeleteOwner): Plan {
+export function deleteOwnerPlan(engine: SqlEngine, command: DeleteOwner): Plan {
   const { db } = engine;
-  const target = ofOwner(ownerId);
-  const named = unless && keysNaming(ownerId, unless);
-  const only = named && sql<boolean>`NOT EXISTS (SELECT 1 ${named})`;
-  const windows = sql`SELECT subject FROM permit_windows WHERE owner_id = ${ownerId} AND ${isChangedBy(event, target)}`;
-  return {
-    target,
-    first: [
-      touchRow(engine, target, event, { ifVersion, ...(only && { only }) }),
-      selectVersion(engine, target),
-      ...(named
-        ? [sql`SELECT COUNT(*) AS count FROM (SELECT 1 ${named} LIMIT ${countedLimit}) AS named`.compile(db)]
-        : []),
-    ],
-    feed: addOwnerChange(engine, "owner", ownerId, event),
+  const { id, ifVersion, unless, event } = command;
+  const target = targetOf("owner", id);
+  const named = unless && keysNaming(id, unless);
+  const windows = sql`SELECT subject FROM permit_windows WHERE owner_id = ${id} AND ${isChangedBy(event, target)}`;
+  const plan = changePlan(engine, command, {
+    only: named && sql<boolean>`NOT EXISTS (SELECT 1 ${named})`,
     rest: [
-      deleteCounter(engine, ownerWithCounter(ownerId), event),
+      deleteCounter(engine, holderOf("owner", id), event),
       deleteWindows(engine, windows),
-      db.deleteFrom("owners").where("id", "=", ownerId).where("event_id", "=", event.id).compile(),
+      db.deleteFrom("owners").where("id", "=", id).where("event_id", "=", event.id).compile(),
     ],
-    outcomeOf([touched, found, counted]) {
-      if (touched?.rows.length) return { outcome: "done", changed: [] };
-      const [row] = (found?.rows ?? []) as { version: number }[];
+  });
+  if (named === undefined) return plan;
+  const count = sql`SELECT COUNT(*) AS count FROM (SELECT 1 ${named} LIMIT ${countedLimit}) AS named`.compile(db);
+  return {
+    ...plan,
+    first: [...plan.first, selectVersion(engine, target), count],
+    outcomeOf(first, rest, told) {
+      const [found, counted] = first.slice(-2);
+      const row = found?.rows[0] as { version: number } | undefined;
+      const isOther = row === undefined || (ifVersion ?? row.version) !== row.version;
+      if (first[0]?.rows.length) return plan.outcomeOf(first, rest, told);
+      if (isOther) return notTouched(found);
       const [{ count } = { count: 0 }] = (counted?.rows ?? []) as { count: number | string }[];
-      if (row === undefined || (ifVersion ?? row.version) !== row.version) return notTouched(found);
       return { outcome: "conflict", reason: "ownerHasKeys", keys: Number(count) };
     },
   };
@@ -100,54 +93,4 @@ const countedLimit = sql.lit(countedKeysMax + 1);
 function keysNaming(ownerId: string, { apiIds, enabled }: KeysOfOwner): RawBuilder<unknown> {
   const ofApis = apiIds === undefined ? sql`` : sql`AND api_id IN (${sql.join(apiIds)})`;
   return sql`FROM keys WHERE owner_id = ${ownerId} ${ofApis} ${enabled ? sql`AND enabled = 1` : sql``}`;
-}
-
-function ofOwner(id: string): Target {
-  return { table: "owners", id };
-}
-
-/** The clock that refills and windows go by, where one of them begins with it. */
-function clockFor(
-  engine: SqlEngine,
-  { refill, rateLimits }: Pick<OwnerFieldChanges, "refill" | "rateLimits">,
-  otherwiseMs: number,
-): MaybePromise<number> {
-  return refill || rateLimits?.some(({ rule }) => rule.mode === "strict") ? engine.ledgerNowMs() : otherwiseMs;
-}
-
-/** Answers the id, unless there is a record of this owner. */
-function insertOwner({ db }: SqlEngine, owner: NewOwner, { id: event_id, atMs }: NewEvent): CompiledQuery {
-  const { id, enabled, apiIds, meta, rateLimits, remaining } = owner;
-  return db
-    .insertInto("owners")
-    .values({
-      id,
-      list_id: event_id,
-      meta: JSON.stringify(meta),
-      enabled: Number(enabled),
-      ...apiColumns(apiIds),
-      ratelimits: rateLimitsColumn(rateLimits),
-      has_counter: Number(remaining !== undefined),
-      created_at_ms: atMs,
-      updated_at_ms: atMs,
-      version: 1,
-      event_id,
-    })
-    .onConflict((conflict) => conflict.column("id").doNothing())
-    .returning("id")
-    .compile();
-}
-
-function changedColumns({ meta, enabled, apiIds, rateLimits, refill }: OwnerFieldChanges) {
-  return {
-    ...(meta !== undefined && { meta: JSON.stringify(meta) }),
-    ...(enabled !== undefined && { enabled: Number(enabled) }),
-    ...(apiIds !== undefined && apiColumns(apiIds)),
-    ...(rateLimits !== undefined && { ratelimits: rateLimitsColumn(rateLimits) }),
-    ...(refill && { has_counter: needsCounter }),
-  };
-}
-
-function apiColumns(apiIds: readonly string[] | null | undefined) {
-  return { api_ids: listColumn(apiIds), first_api_id: apiIds?.toSorted()[0] ?? null };
 }

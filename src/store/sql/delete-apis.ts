@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
-import type { DeleteApi, DeleteApiKeys, StopApi } from "../commands.ts";
-import { methodOf } from "../events.ts";
-import { ofApi } from "./change-apis.ts";
+import { type DeleteApi, type DeleteApiKeys, methodOf } from "../commands.ts";
+import { targetOf } from "./change-resources.ts";
 import { deleteKeys } from "./delete-keys.ts";
 import type { Plan } from "./plan.ts";
 import { digests } from "./sql-change-feed.ts";
@@ -14,25 +13,16 @@ import { touchRow } from "./touch-row.ts";
  * row, rows of keys, counters, windows, each of several in the order of their keys, as the ledgers take them.
  */
 
-export function stopApiPlan(engine: SqlEngine, { apiId, event }: StopApi): Plan {
-  return {
-    target: ofApi(apiId),
-    first: [touchRow(engine, ofApi(apiId), event, { set: { is_deleting: 1 } })],
-    rest: [],
-    outcomeOf: ([touched]) => (touched?.rows.length ? { outcome: "done", changed: [] } : { outcome: "missing" }),
-  };
-}
-
 /** Each key has an event and a row of the change feed. */
 export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Plan {
-  const { apiId, limit, event } = command;
+  const { id: apiId, limit, event } = command;
   const { db, forUpdate, thisTransaction } = engine;
   // A key that is stored meanwhile may lie among them, which is why later statements look at more than they need.
   const deleted = sql`id IN (${firstKeys(apiId, 2 * limit)}) AND event_id = ${event.id}`;
-  const noted = sql`SELECT ${text(event.id)} || '_' || id, ${whole(event.atMs)}, ${text(methodOf[command.kind])},
+  const noted = sql`SELECT ${text(event.id)} || '_' || id, ${whole(event.atMs)}, ${text(methodOf(command))},
     ${text(event.actor)}, id, api_id, '', version FROM keys WHERE ${deleted}`;
   return {
-    target: ofApi(apiId),
+    target: targetOf("api", apiId),
     first: [
       // Deletions of one API take turns. A change of its keys is none of its own: its version stays.
       db
@@ -66,16 +56,16 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
 }
 
 /** It waits for keys that are being stored, and none is stored until its transaction has ended. */
-export function deleteApiPlan(engine: SqlEngine, { apiId, isStopped, event }: DeleteApi): Plan {
+export function deleteApiPlan(engine: SqlEngine, { id: apiId, isStopped, event }: DeleteApi): Plan {
   const { db, forUpdate } = engine;
   const isEmpty = sql<boolean>`NOT EXISTS (SELECT 1 FROM keys WHERE api_id = ${apiId})`;
   const isDeletable = isStopped ? sql<boolean>`is_deleting = 1 AND ${isEmpty}` : isEmpty;
   return {
-    target: ofApi(apiId),
+    target: targetOf("api", apiId),
     first: [
       // In a statement of its own: the next one then sees the keys that this one has waited for.
       sql`SELECT is_deleting FROM apis WHERE id = ${apiId} ${forUpdate}`.compile(db),
-      touchRow(engine, ofApi(apiId), event, { only: isDeletable }),
+      touchRow(engine, targetOf("api", apiId), event, { only: isDeletable }),
     ],
     rest: [db.deleteFrom("apis").where("id", "=", apiId).where("event_id", "=", event.id).compile()],
     outcomeOf([found, touched]) {

@@ -1,7 +1,7 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { earliestId } from "../../domain/id.ts";
-import type { Command } from "../commands.ts";
-import { fieldsOf, methodOf } from "../events.ts";
+import { type Command, methodOf } from "../commands.ts";
+import { fieldsOf } from "../events.ts";
 import { compileOnce } from "./compile-once.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -10,42 +10,18 @@ import { text, whole } from "./sql-values.ts";
 /** To be part of the transaction that makes the change. A change that is not made adds nothing. */
 export function addEvent(engine: SqlEngine, command: Command, target: Target): CompiledQuery {
   const { id, atMs, actor } = command.event;
-  const method = methodOf[command.kind];
-  return insertEvent[target.table](engine, {
-    id,
-    atMs,
-    method,
-    actor,
-    targetId: target.id,
-    fields: fieldsOf(command).join(),
-  });
+  const fields = fieldsOf(command).join();
+  return insertEvent[target.table](engine, { id, atMs, method: methodOf(command), actor, targetId: target.id, fields });
 }
 
 /** `apiId`: the API that a change concerns, as a column of its target. `apiIds`: likewise, all of them. */
-function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>, apiIds = sql<string | null>`NULL`) {
-  return compileOnce(["id", "atMs", "method", "actor", "targetId", "fields"], ({ db }, values) =>
-    db
-      .insertInto("events")
-      .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "api_ids", "fields", "version"])
-      .expression(
-        db
-          .selectFrom(table)
-          .where("id", "=", values.targetId)
-          .where("event_id", "=", values.id)
-          .select([
-            "event_id",
-            whole(values.atMs).as("at_ms"),
-            text(values.method).as("method"),
-            text(values.actor).as("actor"),
-            "id",
-            apiId.as("api_id"),
-            apiIds.as("api_ids"),
-            text(values.fields).as("fields"),
-            "version",
-          ]),
-      )
-      .compile(),
-  );
+function insertEventOf(table: Target["table"], apiId: RawBuilder<unknown>, apiIds: RawBuilder<unknown> = sql`NULL`) {
+  return compileOnce(["id", "atMs", "method", "actor", "targetId", "fields"], ({ db }, values) => {
+    const [at, method, actor] = [whole(values.atMs), text(values.method), text(values.actor)];
+    return sql`INSERT INTO events (id, at_ms, method, actor, target_id, api_id, api_ids, fields, version)
+      SELECT event_id, ${at}, ${method}, ${actor}, id, ${apiId}, ${apiIds}, ${text(values.fields)}, version
+      FROM ${sql.table(table)} WHERE id = ${values.targetId} AND event_id = ${values.id}`.compile(db);
+  });
 }
 
 const insertEvent = {

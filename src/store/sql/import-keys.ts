@@ -1,10 +1,12 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
+import { keyFields } from "../../domain/resources.ts";
 import { newCounter } from "../../domain/usage.ts";
-import type { ImportedKey, ImportKeys } from "../commands.ts";
-import { methodOf } from "../events.ts";
+import { type ImportedKey, type ImportKeys, methodOf } from "../commands.ts";
 import { insertApi } from "./change-apis.ts";
-import { listColumn, rateLimitColumns, rateLimitsColumn, refusedKey } from "./change-keys.ts";
+import { counterColumns } from "./change-counters.ts";
+import { refusedKey, rowOfKey } from "./change-keys.ts";
+import { columnsIn, type TypedRow, typedRow, valuesIn } from "./field-columns.ts";
 import { insertWindows, limitRowsOfKey } from "./limit-windows.ts";
 import type { Plan } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -24,7 +26,7 @@ export function importKeysPlan(engine: SqlEngine, command: ImportKeys): MaybePro
     isMade: sql<boolean>`is_deleting = 0`,
     events: addEvents(engine, command),
     first: [
-      ...(apiMustExist ? [] : [insertApi(engine, { apiId }, event)]),
+      ...(apiMustExist ? [] : [insertApi(engine, { id: apiId }, event)]),
       lockApi(engine, apiId),
       insertKeys(engine, command),
     ],
@@ -49,13 +51,7 @@ export function importKeysPlan(engine: SqlEngine, command: ImportKeys): MaybePro
 
 /** Answers it if it takes keys. Then it cannot be deleted while the transaction is open, nor can its deletion overlook a key. */
 function lockApi({ db, forKeyShare }: SqlEngine, apiId: string): CompiledQuery {
-  return db
-    .selectFrom("apis")
-    .select("id")
-    .where("id", "=", apiId)
-    .where("is_deleting", "=", 0)
-    .modifyEnd(forKeyShare)
-    .compile();
+  return sql`SELECT id FROM apis WHERE id = ${apiId} AND is_deleting = 0 ${forKeyShare}`.compile(db);
 }
 
 function takesKeys(apiId: string): RawBuilder<boolean> {
@@ -63,34 +59,9 @@ function takesKeys(apiId: string): RawBuilder<boolean> {
 }
 
 function insertKeys({ db }: SqlEngine, { apiId, keys, event }: ImportKeys): CompiledQuery {
-  const rows = keys.map((key) => {
-    const rateLimit = rateLimitColumns(key.rateLimit);
-    return {
-      digest: text(key.secretDigest),
-      id: text(key.id),
-      api_id: text(key.apiId),
-      start: text(key.start),
-      owner_id: text(key.ownerId),
-      name: text(key.name),
-      meta: text(JSON.stringify(key.meta)),
-      enabled: whole(Number(key.enabled)),
-      expires_at_ms: whole(key.expiresAtMs),
-      created_at_ms: whole(key.createdAtMs),
-      updated_at_ms: whole(event.atMs),
-      secret_created_at_ms: whole(key.createdAtMs),
-      version: whole(1),
-      event_id: text(key.eventId),
-      ratelimit_async: whole(rateLimit.ratelimit_async),
-      ratelimit_limit: whole(rateLimit.ratelimit_limit),
-      ratelimit_duration_ms: whole(rateLimit.ratelimit_duration_ms),
-      ratelimits: text(rateLimitsColumn(key.rateLimits)),
-      cost_max: whole(key.costMax),
-      permissions: text(listColumn(key.permissions)),
-      ip_allow: text(listColumn(key.ipAllow)),
-      has_counter: whole(Number(key.remaining !== undefined)),
-    };
-  });
-  return sql`INSERT INTO keys (${columnsOf(rows)}) SELECT ${columnsOf(rows)} FROM ${tableOf(rows)}
+  const rows = keys.map((key) => typedRow(keyFields, rowOfKey(key, { ...event, id: key.eventId })));
+  const columns = columnsIn(rows[0] ?? []);
+  return sql`INSERT INTO keys (${columns}) SELECT ${columns} FROM ${tableOf(rows)}
     WHERE NOT EXISTS (SELECT 1 FROM ending_secrets WHERE ending_secrets.digest = given.digest) AND ${takesKeys(apiId)}
     ORDER BY digest ON CONFLICT DO NOTHING RETURNING id`.compile(db);
 }
@@ -98,46 +69,24 @@ function insertKeys({ db }: SqlEngine, { apiId, keys, event }: ImportKeys): Comp
 function insertCounters({ db }: SqlEngine, keys: readonly ImportedKey[], nowMs: number): CompiledQuery[] {
   const counted = keys.filter(({ remaining }) => remaining !== undefined);
   if (counted.length === 0) return [];
-  const rows = counted.map(({ id, remaining = 0, refill: rule, createdAtMs }) => {
-    const { refill } = newCounter(remaining, rule, rule === undefined ? createdAtMs : nowMs);
-    return {
-      subject: text(id),
-      remaining: whole(remaining),
-      refill_interval: text(refill?.interval),
-      refill_amount: whole(refill?.amount),
-      refill_carry_over: whole(refill && Number(refill.carryOver)),
-      refilled_through_ms: whole(refill?.refilledThroughMs),
-    };
+  const rows = counted.map(({ id, remaining = 0, refill, createdAtMs }) => {
+    return Object.entries(
+      counterColumns(id, newCounter(remaining, refill, refill === undefined ? createdAtMs : nowMs)),
+    );
   });
+  const columns = columnsIn(rows[0] ?? []);
   const stored = sql`subject IN (SELECT id FROM keys WHERE ${areStored(counted)})`;
-  return [
-    sql`INSERT INTO counters (${columnsOf(rows)}) SELECT ${columnsOf(rows)} FROM ${tableOf(rows)} WHERE ${stored}`.compile(
-      db,
-    ),
-  ];
+  return [sql`INSERT INTO counters (${columns}) SELECT ${columns} FROM ${tableOf(rows)} WHERE ${stored}`.compile(db)];
 }
 
 /** One for each key that was stored. */
-function addEvents({ db }: SqlEngine, { kind, keys, event }: ImportKeys): CompiledQuery {
-  return db
-    .insertInto("events")
-    .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "fields", "version"])
-    .expression(
-      db
-        .selectFrom("keys")
-        .where(areStored(keys))
-        .select([
-          "event_id",
-          whole(event.atMs).as("at_ms"),
-          text(methodOf[kind]).as("method"),
-          text(event.actor).as("actor"),
-          "id",
-          "api_id",
-          text("").as("fields"),
-          "version",
-        ]),
-    )
-    .compile();
+function addEvents({ db }: SqlEngine, command: ImportKeys): CompiledQuery {
+  const { keys, event } = command;
+  const [at, method, actor] = [whole(event.atMs), text(methodOf(command)), text(event.actor)];
+  return sql`INSERT INTO events (id, at_ms, method, actor, target_id, api_id, fields, version)
+    SELECT event_id, ${at}, ${method}, ${actor}, id, api_id, '', version FROM keys WHERE ${areStored(keys)}`.compile(
+    db,
+  );
 }
 
 /** In SQL: whether a row of `keys` is one of these. */
@@ -146,17 +95,8 @@ function areStored(keys: readonly ImportedKey[]): RawBuilder<boolean> {
   return sql<boolean>`id IN (${ids}) AND event_id IN (${eventIds})`;
 }
 
-type Row = Readonly<Record<string, RawBuilder<unknown>>>;
-
-function columnsOf([first]: readonly Row[]): RawBuilder<unknown> {
-  return sql.join(Object.keys(first ?? {}).map((column) => sql.ref(column)));
-}
-
 /** The rows as a table with the name `given`. */
-function tableOf(rows: readonly Row[]): RawBuilder<unknown> {
-  const selects = rows.map((row) => {
-    const columns = Object.entries(row).map(([name, value]) => sql`${value} AS ${sql.ref(name)}`);
-    return sql`SELECT ${sql.join(columns)}`;
-  });
+function tableOf(rows: readonly TypedRow[]): RawBuilder<unknown> {
+  const selects = rows.map((row) => sql`SELECT ${valuesIn(row)}`);
   return sql`(${sql.join(selects, sql` UNION ALL `)}) AS given`;
 }

@@ -3,7 +3,7 @@ import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
 import type { NamedRateLimit } from "../../domain/limits.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { limitOfKey, limitOfOwner } from "../../domain/subject.ts";
-import type { NewEvent } from "../commands.ts";
+import type { UpdateKey, UpdateOwner } from "../commands.ts";
 import { isChangedBy } from "./is-changed-by.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
@@ -46,6 +46,11 @@ export function limitRowsOfOwner(id: string, rateLimits: readonly NamedRateLimit
   return rateLimits.map(({ name, rule }) => toRow(id, limitOfOwner(id, name), rule));
 }
 
+/** Whether one of the limits is strict. */
+export function hasStrict(rateLimits: readonly NamedRateLimit[] | null | undefined): boolean {
+  return rateLimits?.some(({ rule }) => rule.mode === "strict") ?? false;
+}
+
 function toRow(holderId: string, subject: string, { mode, limit, durationMs }: RateLimit): LimitRow {
   return { holderId, subject, isStrict: mode === "strict", limit, durationMs };
 }
@@ -71,40 +76,28 @@ export function insertWindows(
   ];
 }
 
-/** Brings the windows of a key in line with its limits. */
-export function setKeyWindows(
-  engine: SqlEngine,
-  keyId: string,
-  { rateLimit, rateLimits }: KeyFieldChanges,
-  event: NewEvent,
-): CompiledQuery[] {
+/** Brings the windows of a key or an owner in line with its limits. `nowMs`: by the ledger's clock. */
+export function setWindows(engine: SqlEngine, command: UpdateKey | UpdateOwner, nowMs: number): CompiledQuery[] {
+  const { id, event } = command;
+  const { rateLimit, rateLimits } = command.changes as KeyFieldChanges;
   if (rateLimit === undefined && rateLimits === undefined) return [];
-  const key = { id: keyId, rateLimit: rateLimit ?? undefined, rateLimits: rateLimits ?? undefined };
+  if (command.kind === "updateOwner") {
+    const isChanged = isChangedBy(event, { table: "owners", id });
+    const limits = limitRowsOfOwner(id, rateLimits ?? []);
+    return [
+      setRules(engine, limits, sql`owner_id = ${id} AND ${isChanged}`),
+      ...insertWindows(engine, limits, isChanged, { ownerId: id, madeAtMs: nowMs }),
+    ];
+  }
   const ofChanged = [
-    ...(rateLimit === undefined ? [] : [sql`subject = ${keyId}`]),
-    ...(rateLimits === undefined ? [] : [sql`(subject > ${`${keyId}/`} AND subject < ${`${keyId}0`})`]),
+    ...(rateLimit === undefined ? [] : [sql`subject = ${id}`]),
+    ...(rateLimits === undefined ? [] : [sql`(subject > ${`${id}/`} AND subject < ${`${id}0`})`]),
   ];
-  const isChanged = isChangedBy(event, { table: "keys", id: keyId });
-  const limits = limitRowsOfKey(key);
+  const isChanged = isChangedBy(event, { table: "keys", id });
+  const limits = limitRowsOfKey({ id, rateLimit: rateLimit ?? undefined, rateLimits: rateLimits ?? undefined });
   return [
     setRules(engine, limits, sql`(${sql.join(ofChanged, sql` OR `)}) AND ${isChanged}`),
     ...insertWindows(engine, limits, isChanged),
-  ];
-}
-
-/** The same for an owner. */
-export function setOwnerWindows(
-  engine: SqlEngine,
-  owner: OwnerOfWindows,
-  rateLimits: readonly NamedRateLimit[] | null | undefined,
-  event: NewEvent,
-): CompiledQuery[] {
-  if (rateLimits === undefined) return [];
-  const isChanged = isChangedBy(event, { table: "owners", id: owner.ownerId });
-  const limits = limitRowsOfOwner(owner.ownerId, rateLimits ?? []);
-  return [
-    setRules(engine, limits, sql`owner_id = ${owner.ownerId} AND ${isChanged}`),
-    ...insertWindows(engine, limits, isChanged, owner),
   ];
 }
 

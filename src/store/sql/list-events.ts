@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { StoredEvent } from "../../domain/event.ts";
 import { earliestId } from "../../domain/id.ts";
-import type { EventPage, EventsQuery } from "../queries.ts";
+import type { EventsQuery, Page } from "../queries.ts";
 import { behindAllIds, limitOf, partsOf, readFound, type Walk, walk } from "./pages.ts";
 import type { Schema } from "./schema.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -16,7 +16,7 @@ const columns = ["id", "at_ms", "method", "actor", "target_id", "api_id", "field
  * in this order, or by their ids; for a root key that is limited to APIs, in the index of the target or of the APIs. Each
  * further index would have to be written with every change. Moments are bounds of ids, which begin with the time.
  */
-export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise<EventPage> {
+export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise<Page<StoredEvent>> {
   const { targetId, actor, method, apiIds } = query;
   const asked = Object.entries({ target_id: targetId, actor, method }).flatMap(([column, value]) =>
     value === undefined ? [] : [{ column, value }],
@@ -24,7 +24,7 @@ export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise
   const group = apiIds === undefined || targetId !== undefined ? asked.slice(0, 1) : [];
   const others = asked.slice(group.length);
   const groups = apiIds === undefined ? [group] : partsOf(group, apiIds);
-  if (groups.length === 0) return { events: [] };
+  if (groups.length === 0) return { items: [] };
   const limit = limitOf(query.limit, groups);
   const filters = [
     ...others.map(({ column, value }) => ({ columns: [], condition: sql`${sql.ref(column)} = ${value}` })),
@@ -42,9 +42,8 @@ export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise
   });
   const page = await readFound<EventRow>(engine, finding, { columns });
   const rows = page?.rows ?? [];
-  const events = rows.slice(0, limit).map(toStoredEvent);
-  const cursor = rows.length > limit ? events.at(-1)?.id : page?.reached;
-  return cursor === undefined ? { events } : { events, cursor };
+  const items = rows.slice(0, limit).map(toStoredEvent);
+  return { items, cursor: rows.length > limit ? items.at(-1)?.id : page?.reached };
 }
 
 /** Of an event of an owner: it may concern other APIs too. */

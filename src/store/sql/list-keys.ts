@@ -1,7 +1,9 @@
 import { type RawBuilder, sql } from "kysely";
+import type { StoredKey } from "../../domain/key.ts";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
-import type { KeyPage, KeysQuery } from "../queries.ts";
-import { withDueRefills } from "./counter-row.ts";
+import { keyFields } from "../../domain/resources.ts";
+import type { KeysQuery, Page } from "../queries.ts";
+import { columnsOf } from "./field-columns.ts";
 import {
   and,
   behindAllIds,
@@ -14,8 +16,8 @@ import {
   rowsThatFit,
   walk,
 } from "./pages.ts";
-import { type StoredKeyRow, storedKeyColumns, toStoredKey } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { storedColumns, storedFrom } from "./stored-rows.ts";
 
 /*
  * A page of keys is found in one of two ways.
@@ -33,17 +35,17 @@ const searchWalkMax = 1500;
 /** Most keys that are read in each of the two indexes of a search. */
 const rangeMax = 1000;
 
-export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
+export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<Page<StoredKey>> {
   const { apiId, ownerId, search, apiIds } = query;
-  if (apiId !== undefined && apiIds?.includes(apiId) === false) return { keys: [] };
+  if (apiId !== undefined && apiIds?.includes(apiId) === false) return { items: [] };
   if (apiId !== undefined && search !== undefined) {
     const found = await readPage(engine, query, searchFor(query, apiId, search));
     if (found !== undefined) return found;
   }
   const groups = groupsOf(ownerId, apiId === undefined ? apiIds : [apiId]);
-  if (groups.length === 0) return { keys: [] };
+  if (groups.length === 0) return { items: [] };
   const walked = { ...query, limit: limitOf(query.limit, groups) };
-  return (await readPage(engine, walked, walkKeys(engine, walked, groups))) as KeyPage;
+  return (await readPage(engine, walked, walkKeys(engine, walked, groups))) as Page<StoredKey>;
 }
 
 /** The owner's keys, of these APIs only where any are given. No key of another API is walked: `pages.ts` says why. */
@@ -101,10 +103,12 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
 }
 
 /** What is left to compare in the keys of an API or owner. */
-function filtersOf({ enabled, expiresBeforeMs, search }: KeysQuery): readonly Filter[] {
-  const filters: Filter[] = [];
+function filtersOf(query: KeysQuery): readonly Filter[] {
+  const { expiresBeforeMs, search } = query;
+  const filters: Filter[] = Object.entries(filterColumns(query)).map(([column, value]) => {
+    return { columns: [column], condition: sql`${sql.ref(column)} = ${value}` };
+  });
   const add = (condition: RawBuilder<unknown>, ...columns: string[]) => void filters.push({ columns, condition });
-  if (enabled !== undefined) add(sql`enabled = ${Number(enabled)}`, "enabled");
   if (expiresBeforeMs !== undefined) add(sql`expires_at_ms < ${expiresBeforeMs}`, "expires_at_ms");
   if (search !== undefined) {
     const end = endOfPrefix(search);
@@ -114,8 +118,14 @@ function filtersOf({ enabled, expiresBeforeMs, search }: KeysQuery): readonly Fi
   return filters;
 }
 
+/** Of the fields that keys are filtered by. */
+function filterColumns(query: KeysQuery) {
+  const { ownerId: _, ...others } = query;
+  return columnsOf(keyFields, others);
+}
+
 const found = {
-  columns: storedKeyColumns,
+  columns: storedColumns("key"),
   joins: sql`
     LEFT JOIN keys ON keys.id = page.id
     LEFT JOIN counters ON counters.subject = CASE WHEN keys.has_counter = 1 THEN keys.id END
@@ -123,15 +133,13 @@ const found = {
 };
 
 /** Undefined if there were too many to sort. */
-async function readPage(engine: SqlEngine, { limit }: KeysQuery, finding: Finding): Promise<KeyPage | undefined> {
-  const page = await readFound<StoredKeyRow>(engine, finding, found);
+async function readPage(
+  engine: SqlEngine,
+  { limit }: KeysQuery,
+  finding: Finding,
+): Promise<Page<StoredKey> | undefined> {
+  const page = await readFound(engine, finding, found);
   if (page === undefined) return undefined;
-  const shown = page.rows.slice(0, Math.min(limit, rowsThatFit(page.rows, jsonOf)));
-  const keys = await withDueRefills(engine, shown.map(toStoredKey));
-  const cursor = page.rows.length > shown.length ? keys.at(-1)?.id : page.reached;
-  return cursor === undefined ? { keys } : { keys, cursor };
-}
-
-function jsonOf({ meta, ratelimits, permissions, ip_allow }: StoredKeyRow) {
-  return [meta, ratelimits, permissions, ip_allow];
+  const items = await storedFrom(engine, "key", page.rows.slice(0, Math.min(limit, rowsThatFit(page.rows))));
+  return { items, cursor: page.rows.length > items.length ? items.at(-1)?.id : page.reached };
 }

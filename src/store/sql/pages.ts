@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { SqlEngine } from "./sql-engine.ts";
+import { columnList } from "./stored-rows.ts";
 
 /*
  * Pages of rows, newest first. Ids sort by the time at which they were made, so that a page begins behind an id: rows that
@@ -90,7 +91,7 @@ export function walk(engine: SqlEngine, asked: Walk): Finding {
   const matching = groups.map((group, part) => {
     const rows = walked(engine, asked, group, [...needed, ...group.map(({ column }) => column)], share);
     const order = orderOf(group, idColumn);
-    return sql`SELECT ${list(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions} ORDER BY ${order} LIMIT ${sql.lit(most)}`;
+    return sql`SELECT ${columnList(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions} ORDER BY ${order} LIMIT ${sql.lit(most)}`;
   });
   const ends = groups.map((group, part) => {
     const isShort = sql`(SELECT count(*) FROM found WHERE part = ${sql.lit(part)}) < ${sql.lit(most)}`;
@@ -131,11 +132,7 @@ function walked(
   most: number,
 ): RawBuilder<unknown> {
   const range = and(rangeOf(engine, idColumn, group, before, from));
-  return sql`SELECT ${list([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
-}
-
-function list(columns: readonly string[]): RawBuilder<unknown> {
-  return sql.join(columns.map(toSql));
+  return sql`SELECT ${columnList([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
 }
 
 function orderOf(group: Group, idColumn: string): RawBuilder<unknown> {
@@ -180,7 +177,7 @@ export interface FoundPage<Row> {
 }
 
 /** Reads these columns of what was found, newest first. Undefined if there were too many to sort. */
-export async function readFound<Row extends { readonly id: string }>(
+export async function readFound<Row extends { readonly id: string } = { readonly id: string }>(
   engine: SqlEngine,
   { tables, idColumn, reached, tooMany }: Finding,
   /** The columns, and what has to be joined to `page` for them. */
@@ -188,7 +185,7 @@ export async function readFound<Row extends { readonly id: string }>(
 ): Promise<FoundPage<Row> | undefined> {
   const statement = sql`
     WITH ${tables}
-    SELECT ${list(what.columns)}, ${reached} AS reached, ${tooMany} AS too_many
+    SELECT ${columnList(what.columns)}, ${reached} AS reached, ${tooMany} AS too_many
     FROM (SELECT 1 AS one) AS one
     LEFT JOIN page ON 1 = 1
     ${what.joins ?? sql``}
@@ -200,25 +197,19 @@ export async function readFound<Row extends { readonly id: string }>(
   return { rows: rows.filter((row): row is FoundRow & Row => row.id !== null), reached: end ?? undefined };
 }
 
-/** Metadata and lists of a page, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
-const pageJsonMax = 512 * 1024;
+/** The texts of a page, in characters; metadata and lists are JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
+const pageTextMax = 512 * 1024;
 
 /** How many of the first rows a page can hold: at least one. */
-export function rowsThatFit<Row>(rows: readonly Row[], jsonOf: (row: Row) => readonly (string | null)[]): number {
+export function rowsThatFit(rows: readonly object[]): number {
   let count = 0;
   let length = 0;
   for (const row of rows) {
-    for (const json of jsonOf(row)) length += json?.length ?? 0;
-    if (length > pageJsonMax) break;
+    for (const value of Object.values(row)) if (typeof value === "string") length += value.length;
+    if (length > pageTextMax) break;
     count++;
   }
   return Math.max(1, count);
-}
-
-/** `table.column`, or `table.column as name`. */
-function toSql(column: string): RawBuilder<unknown> {
-  const [from = "", name] = column.split(" as ");
-  return name === undefined ? sql.ref(from) : sql`${sql.ref(from)} AS ${sql.ref(name)}`;
 }
 
 interface FoundRow {

@@ -1,13 +1,11 @@
-import type { CompiledQuery } from "kysely";
+import { type CompiledQuery, sql } from "kysely";
 import { endedSecretKeptMs } from "../../domain/overlap.ts";
 import type { RerollKey } from "../commands.ts";
-import { changedKey, ofKey } from "./change-keys.ts";
+import { changePlan, targetOf } from "./change-resources.ts";
 import { isChangedBy } from "./is-changed-by.ts";
 import type { Plan } from "./plan.ts";
-import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { whole } from "./sql-values.ts";
-import { touchRow } from "./touch-row.ts";
 
 /** Secrets that are removed in one transaction. */
 const tidyStep = 500;
@@ -18,41 +16,25 @@ const tidyStep = 500;
  */
 export function rerollKeyPlan(engine: SqlEngine, command: RerollKey): Plan {
   const { db } = engine;
-  const { keyId, secretDigest: digest, start, overlapMs, event } = command;
-  return {
-    target: ofKey(keyId),
-    first: [touchRow(engine, ofKey(keyId), event)],
-    feed: addKeyChange(engine, keyId, event),
+  const { id, secretDigest: digest, start, overlapMs, event } = command;
+  const isChanged = isChangedBy(event, targetOf("key", id));
+  return changePlan(engine, command, {
     rest: [
-      db
-        .deleteFrom("ending_secrets")
-        .where("key_id", "=", keyId)
-        .where(isChangedBy(event, ofKey(keyId)))
-        .compile(),
+      db.deleteFrom("ending_secrets").where("key_id", "=", id).where(isChanged).compile(),
       ...(overlapMs === 0 ? [] : [insertEndingSecret()]),
       db
         .updateTable("keys")
         .set({ digest, start, secret_created_at_ms: event.atMs })
-        .where("id", "=", keyId)
+        .where("id", "=", id)
         .where("event_id", "=", event.id)
         .compile(),
     ],
-    outcomeOf: (_, __, told) => changedKey(keyId, told),
-  };
+  });
 
   function insertEndingSecret(): CompiledQuery {
-    return db
-      .insertInto("ending_secrets")
-      .columns(["digest", "key_id", "start", "created_at_ms", "expires_at_ms"])
-      .expression(
-        db
-          .selectFrom("keys")
-          .where("id", "=", keyId)
-          .where("event_id", "=", event.id)
-          .select(["digest", "id", "start", "secret_created_at_ms"])
-          .select(whole(event.atMs + overlapMs).as("expires_at_ms")),
-      )
-      .compile();
+    return sql`INSERT INTO ending_secrets (digest, key_id, start, created_at_ms, expires_at_ms)
+      SELECT digest, id, start, secret_created_at_ms, ${whole(event.atMs + overlapMs)} FROM keys
+      WHERE id = ${id} AND event_id = ${event.id}`.compile(db);
   }
 }
 

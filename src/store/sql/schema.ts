@@ -1,74 +1,51 @@
+import type { ApiFields, KeyFields, OwnerFields, RootKeyFields } from "../../domain/resources.ts";
+import type { ColumnsOf } from "./field-columns.ts";
+
 /*
  * The tables as Kysely sees them. Only column types that behave the same on every engine are used: text, and integers up
  * to 2^53. Booleans are 0 or 1, times are Unix milliseconds, JSON and digests are text.
  */
 
+/** What the row of every resource has beside the columns of its fields. */
+interface Resource {
+  id: string;
+  created_at_ms: number;
+  updated_at_ms: number;
+  /** Counts its changes, its creation included. */
+  version: number;
+  /** Of the last change. Later statements of its transaction depend on it. */
+  event_id: string;
+}
+
 export interface Schema {
-  apis: {
-    id: string;
-    name: string | null;
-    /** JSON: what a new key takes over where its request is silent. */
-    defaults: string;
-    /** 1 while its keys are being deleted: it takes no new ones. */
-    is_deleting: number;
-    created_at_ms: number;
-    updated_at_ms: number;
-    version: number;
-    event_id: string;
-  };
-  keys: {
-    /** SHA-256 of the key's secret. */
-    digest: string;
-    id: string;
-    api_id: string;
-    start: string;
-    owner_id: string | null;
-    name: string | null;
-    meta: string;
-    enabled: number;
-    expires_at_ms: number | null;
-    created_at_ms: number;
-    updated_at_ms: number;
-    /** Counts the key's changes, its creation included. */
-    version: number;
-    /** These three are set together, or none of them. */
-    ratelimit_async: number | null;
-    ratelimit_limit: number | null;
-    ratelimit_duration_ms: number | null;
-    /** JSON arrays, which are not empty; null: none, and all addresses. */
-    ratelimits: string | null;
-    permissions: string | null;
-    ip_allow: string | null;
-    cost_max: number | null;
-    /** Whether the key has a row in `counters`: without one, look-ups need not search for it. */
-    has_counter: number;
-    /** Of the last change. Later statements of its transaction depend on it. */
-    event_id: string;
-    /** When its secret was made: with the key, or when it was last rerolled. */
-    secret_created_at_ms: number;
-  };
+  apis: ColumnsOf<ApiFields> &
+    Resource & {
+      /** 1 while its keys are being deleted: it takes no new ones. */
+      is_deleting: number;
+    };
+  keys: ColumnsOf<KeyFields> &
+    Resource & {
+      /** SHA-256 of the key's secret. */
+      digest: string;
+      api_id: string;
+      start: string;
+      /** Whether the key has a row in `counters`: without one, look-ups need not search for it. */
+      has_counter: number;
+      /** When its secret was made: with the key, or when it was last rerolled. */
+      secret_created_at_ms: number;
+    };
   /** Secrets that were replaced and may be used until they expire: at most one of a key. */
   ending_secrets: { digest: string; key_id: string; start: string; created_at_ms: number; expires_at_ms: number };
   /** Records of owners. Keys name owners whether or not there is a record. */
-  owners: {
-    id: string;
-    /** Lists are in its order: the id of the event by which the record was made. */
-    list_id: string;
-    meta: string;
-    enabled: number;
-    /** A JSON array, which is not empty; null: all APIs. */
-    api_ids: string | null;
-    /** The smallest of `api_ids`: whoever may see the owner may see this one. */
-    first_api_id: string | null;
-    /** A JSON array, which is not empty; null: none. */
-    ratelimits: string | null;
-    /** Whether the owner has a row in `counters`. */
-    has_counter: number;
-    created_at_ms: number;
-    updated_at_ms: number;
-    version: number;
-    event_id: string;
-  };
+  owners: ColumnsOf<OwnerFields> &
+    Resource & {
+      /** Lists are in its order: the id of the event by which the record was made. */
+      list_id: string;
+      /** The smallest of `api_ids`: whoever may see the owner may see this one. */
+      first_api_id: string | null;
+      /** Whether the owner has a row in `counters`. */
+      has_counter: number;
+    };
   /** What may still be used. A subject is the text under which something is counted: `src/domain/subject.ts`. */
   counters: {
     subject: string;
@@ -96,21 +73,7 @@ export interface Schema {
     /** The owner whose limit it is; null: that of a key, or a free-standing one. */
     owner_id: string | null;
   };
-  root_keys: {
-    id: string;
-    digest: string;
-    start: string;
-    name: string | null;
-    /** A JSON array. */
-    permissions: string;
-    /** A JSON array; null: all APIs. */
-    api_ids: string | null;
-    expires_at_ms: number | null;
-    created_at_ms: number;
-    updated_at_ms: number;
-    version: number;
-    event_id: string;
-  };
+  root_keys: ColumnsOf<RootKeyFields> & Resource & { digest: string; start: string };
   /** One row for each change that was made by a root key. */
   events: {
     id: string;

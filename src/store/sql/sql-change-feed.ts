@@ -1,4 +1,4 @@
-import { type CompiledQuery, sql } from "kysely";
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../change-feed.ts";
 import type { NewEvent } from "../commands.ts";
@@ -10,97 +10,39 @@ export const changesReadMax = 10_000;
 /** Rows that are removed in one transaction. */
 const tidyStep = 500;
 
-/**
- * To be part of the transaction that changes the key, after the key's row is locked and before its secrets change. A change
- * that is not made adds nothing. Answers the digests of all secrets that caches may know the key by. A statement of its own:
- * one that waited for the row's lock may not see a secret that was replaced by the change it waited for.
- */
-export function addKeyChange(engine: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
-  return insertKeyChange(engine, { keyId, eventId: event.id });
-}
-
 /** Of all secrets of a row of `keys`, separated by commas. */
 export const digests = sql<string>`keys.digest || coalesce(
   (SELECT ',' || ending_secrets.digest FROM ending_secrets WHERE ending_secrets.key_id = keys.id), '')`;
 
-const insertKeyChange = compileOnce(["keyId", "eventId"], ({ db, thisTransaction }, values) =>
-  db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind", "target_id", "digests"])
-    .expression(
-      db
-        .selectFrom("keys")
-        .where("id", "=", values.keyId)
-        .where("event_id", "=", values.eventId)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", digests.as("digests")]),
-    )
-    .returning("digests")
-    .compile(),
-);
+/**
+ * To be part of the transaction that makes, changes or removes something, after its row is locked and before its secrets
+ * change. A change that is not made adds nothing. Of a key it answers the digests of all secrets that caches may know it by. A
+ * statement of its own: one that waited for the row's lock may not see a secret that was replaced by the change it waited for.
+ */
+const additions = {
+  key: additionOf("keys", "key", sql`id`, digests),
+  owner: additionOf("owners", "owner", sql`id`),
+  newOwner: additionOf("owners", "newOwner", sql`id`),
+  rootKeys: additionOf("root_keys", "rootKeys", sql`NULL`),
+};
 
-/** To be part of the transaction that makes, changes or removes the record of the owner, while it is there. */
-export function addOwnerChange(
-  { db, thisTransaction }: SqlEngine,
-  kind: "newOwner" | "owner",
-  ownerId: string,
-  event: NewEvent,
-): CompiledQuery {
-  return db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind", "target_id"])
-    .expression(
-      db
-        .selectFrom("owners")
-        .where("id", "=", ownerId)
-        .where("event_id", "=", event.id)
-        .select([thisTransaction.as("transaction_id"), sql<string>`${sql.lit(kind)}`.as("kind"), "id"]),
-    )
-    .compile();
+export function addChange(engine: SqlEngine, kind: keyof typeof additions, id: string, event: NewEvent): CompiledQuery {
+  return additions[kind](engine, { id, eventId: event.id });
 }
 
-/** Of root keys that are not stored. */
-export function addChangeOfRootKeys({ db, thisTransaction }: SqlEngine): CompiledQuery {
-  return db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind"])
-    .expression(
-      // `change_feed` has one row.
-      db.selectFrom("change_feed").select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
-    )
-    .compile();
+function additionOf(table: string, kind: string, target: RawBuilder<unknown>, told = sql<string>`NULL`) {
+  return compileOnce(["id", "eventId"], ({ db, thisTransaction }, { id, eventId }) =>
+    sql`INSERT INTO changes (transaction_id, kind, target_id, digests)
+      SELECT ${thisTransaction}, ${sql.lit(kind)}, ${target}, ${told} FROM ${sql.table(table)}
+      WHERE id = ${id} AND event_id = ${eventId} RETURNING digests`.compile(db),
+  );
 }
 
-/** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
-export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {
-  return db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind"])
-    .expression(
-      db
-        .selectFrom("root_keys")
-        .where("digest", "=", digest)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
-    )
-    .compile();
-}
-
-/** To be part of the transaction that changes the root key. A change that is not made adds nothing. */
-export function addRootKeysChange(
-  { db, thisTransaction }: SqlEngine,
-  rootKeyId: string,
-  event: NewEvent,
-): CompiledQuery {
-  return db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind"])
-    .expression(
-      db
-        .selectFrom("root_keys")
-        .where("id", "=", rootKeyId)
-        .where("event_id", "=", event.id)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
-    )
-    .compile();
+/** Of root keys that are not stored; with a digest, if there is a root key with it, such as one that was just stored. */
+export function addRootKeysChange({ db, thisTransaction }: SqlEngine, digest?: string): CompiledQuery {
+  // `change_feed` has one row.
+  const from = digest === undefined ? sql`change_feed` : sql`root_keys WHERE digest = ${digest}`;
+  return sql`INSERT INTO changes (transaction_id, kind) SELECT ${thisTransaction}, 'rootKeys' FROM ${from}`.compile(db);
 }
 
 /** The feed of an engine whose process is the only one: whatever it reads is current. */

@@ -1,7 +1,8 @@
 import { sql } from "kysely";
+import { rootKeyFields } from "../../domain/resources.ts";
 import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
-import { allowanceOf } from "./change-root-keys.ts";
-import { addChangeOfRootKeys, addRootKeyChange } from "./sql-change-feed.ts";
+import { columnNames, propertiesOf } from "./field-columns.ts";
+import { addRootKeysChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
 
@@ -11,10 +12,12 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
     async findByDigest(digest) {
       const row = await db
         .selectFrom("root_keys")
-        .select(["id", "permissions", "api_ids", "expires_at_ms"])
+        .select(["id", ...columnNames(rootKeyFields)])
         .where("digest", "=", digest)
         .executeTakeFirst();
-      return row && { rootKeyId: row.id, ...allowanceOf(row) };
+      if (row === undefined) return undefined;
+      const { name: _, ...allowance } = propertiesOf(rootKeyFields, row);
+      return { rootKeyId: row.id, ...allowance };
     },
 
     async presence(nowMs) {
@@ -42,49 +45,24 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
           .where("id", "=", generatedRootKeyId)
           .where("digest", "=", generated.digest)
           .compile(),
-        addRootKeyChange(engine, generated.digest),
+        addRootKeysChange(engine, generated.digest),
       ]);
     },
 
     async announceChange() {
-      await engine.atomically([addChangeOfRootKeys(engine)]);
+      await engine.atomically([addRootKeysChange(engine)]);
     },
 
     async addFirst(digest, start, nowMs) {
       const now = whole(nowMs);
+      const values = [text(generatedRootKeyId), text(digest), text(start), text(JSON.stringify(["*"])), now, now];
       const [, inserted] = await engine.atomically([
-        db
-          .deleteFrom("root_keys")
-          .where("id", "=", generatedRootKeyId)
-          .where("expires_at_ms", "<=", now)
-          .where(({ not, exists, selectFrom }) =>
-            not(
-              exists(selectFrom("root_keys as other").select("other.id").where("other.id", "<>", generatedRootKeyId)),
-            ),
-          )
-          .compile(),
-        db
-          .insertInto("root_keys")
-          .columns(["id", "digest", "start", "permissions", "created_at_ms", "updated_at_ms", "version", "event_id"])
-          // `change_feed` has one row.
-          .expression(
-            db
-              .selectFrom("change_feed")
-              .where(({ not, exists, selectFrom }) => not(exists(selectFrom("root_keys").select("root_keys.id"))))
-              .select([
-                text(generatedRootKeyId).as("id"),
-                text(digest).as("digest"),
-                text(start).as("start"),
-                text(JSON.stringify(["*"])).as("permissions"),
-                now.as("created_at_ms"),
-                now.as("updated_at_ms"),
-                sql<number>`1`.as("version"),
-                text("").as("event_id"),
-              ]),
-          )
-          .onConflict((conflict) => conflict.column("id").doNothing())
-          .compile(),
-        addRootKeyChange(engine, digest),
+        sql`DELETE FROM root_keys WHERE id = ${generatedRootKeyId} AND expires_at_ms <= ${now}
+          AND NOT EXISTS (SELECT 1 FROM root_keys AS other WHERE other.id <> ${generatedRootKeyId})`.compile(db),
+        sql`INSERT INTO root_keys (id, digest, start, permissions, created_at_ms, updated_at_ms, version, event_id)
+          SELECT ${sql.join(values)}, 1, '' WHERE NOT EXISTS (SELECT 1 FROM root_keys)
+          ON CONFLICT (id) DO NOTHING`.compile(db),
+        addRootKeysChange(engine, digest),
       ]);
       return inserted?.numAffectedRows === 1n;
     },

@@ -54,31 +54,22 @@ function compileTouch(
   { db }: SqlEngine,
   table: Target["table"],
   columns: readonly string[],
-  values: TouchValues,
+  { targetId, atMs, eventId, ifVersion, ...values }: TouchValues,
   only?: RawBuilder<boolean>,
 ): CompiledQuery {
-  const { targetId, atMs, eventId, ifVersion } = values;
-  const set = Object.fromEntries(columns.map((column) => [column, values[column]]));
-  return (
-    db
-      // All targets have these columns.
-      .updateTable(table as "keys")
-      .set({ ...set, version: sql`version + 1`, updated_at_ms: atMs, event_id: eventId })
-      .where("id", "=", targetId)
-      .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number))
-      .$if(only !== undefined, (query) => query.where(only as RawBuilder<boolean>))
-      .returning("version")
-      .compile()
-  );
+  const set = columns.map((column) => sql`${sql.ref(column)} = ${values[column]}, `);
+  const conditions = [
+    ...(ifVersion === undefined ? [] : [sql` AND version = ${ifVersion}`]),
+    ...(only === undefined ? [] : [sql` AND ${only}`]),
+  ];
+  return sql`UPDATE ${sql.table(table)}
+    SET ${sql.join(set, sql``)}version = version + 1, updated_at_ms = ${atMs}, event_id = ${eventId}
+    WHERE id = ${targetId}${sql.join(conditions, sql``)} RETURNING version`.compile(db);
 }
 
 /** Tells a target of another version from one that is not there: see `notTouched`. */
 export function selectVersion({ db }: SqlEngine, { table, id }: Target): CompiledQuery {
-  return db
-    .selectFrom(table as "keys")
-    .select("version")
-    .where("id", "=", id)
-    .compile();
+  return sql`SELECT version FROM ${sql.table(table)} WHERE id = ${id}`.compile(db);
 }
 
 /** Why the target was not changed. `found` is the answer of a query for its row. */

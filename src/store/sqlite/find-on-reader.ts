@@ -1,11 +1,17 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { CompiledQuery, Kysely } from "kysely";
+import { type KeyRow, type OwnerRow, toKey, toOwner } from "../../../gen/latchkey/resources/found_rows.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Owner } from "../../domain/owner.ts";
 import type { KeyLookup, OwnerLookup } from "../key-lookup.ts";
-import { counterKeyIfAny, type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
-import { type OwnerRow, ownerCounterIfAny, selectOwners, toOwner } from "../sql/find-owners.ts";
+import {
+  counterKeyIfAny,
+  ownerCounterIfAny,
+  selectKeys,
+  selectKeysOfEndingSecrets,
+  selectOwners,
+} from "../sql/find-rows.ts";
 import type { Schema } from "../sql/schema.ts";
 import { readOr503 } from "./read-or-503.ts";
 import type { TurnReads } from "./turn-reads.ts";

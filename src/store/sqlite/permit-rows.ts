@@ -3,6 +3,7 @@ import { exchangePermits, type PermitRule, type PermitWindow, windowMadeAt } fro
 import { limitMax } from "../../domain/rate-limit.ts";
 import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { isIntegerIn } from "../sql/is-integer-in.ts";
+import type { Schema } from "../sql/schema.ts";
 
 /** Settles one ask inside the open transaction. */
 export function exchangeAsk(
@@ -35,17 +36,7 @@ const updateText = `UPDATE permit_windows SET gen = ?, ends_at_ms = ?, window_du
 const insertText = `INSERT INTO permit_windows
   (gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 
-interface PermitRow {
-  gen: number;
-  ends_at_ms: number;
-  window_duration_ms: number;
-  clamped_ends_at_ms: number;
-  granted: number;
-  spent: number;
-  contended: number;
-  rule_limit: number | null;
-  rule_duration_ms: number | null;
-}
+type PermitRow = Omit<Schema["permit_windows"], "subject" | "owner_id">;
 
 /** Undefined: the subject has no strict limit, or none that is stored. */
 function storedRule(row: PermitRow | undefined): PermitRule | undefined {

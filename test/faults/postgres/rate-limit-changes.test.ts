@@ -56,8 +56,8 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
     const keys = Array.from({ length: keyCount * rounds }, () => sampleKey(new TestClock()));
     await Promise.all(keys.map((key) => createKey(store.management, key)));
 
-    const setBoth = (keyId: string, rateLimits: (typeof lists)[number] = null, rateLimit: RateLimit | null = null) =>
-      store.management.change({ kind: "updateKey", keyId, changes: { rateLimit, rateLimits }, event: testEvent() });
+    const setBoth = (id: string, rateLimits: (typeof lists)[number] = null, rateLimit: RateLimit | null = null) =>
+      store.management.change({ kind: "updateKey", id, changes: { rateLimit, rateLimits }, event: testEvent() });
 
     let changed: typeof keys | undefined = [];
     const asking = async () => {

@@ -90,7 +90,7 @@ describe("a data file after a crash, while it is being checked", () => {
       "none",
       undefined,
     ]);
-    expect((await store.management.read(list)).keys.length).toBe(3);
+    expect((await store.management.read(list)).items.length).toBe(3);
     expect(await settle(unknown.id)).toEqual([{ outcome: "missing" }]);
     expect(await exchange(unknown.id)).toEqual([{ outcome: "missing" }]);
   });

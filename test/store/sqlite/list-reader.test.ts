@@ -14,14 +14,14 @@ async function setUp() {
   const test = await openTestEngine();
   const key = sampleKey(test.clock);
   await createKey(test.keys, key);
-  const ids = async () => (await test.keys.read(list)).keys.map(({ id }) => id);
+  const ids = async () => (await test.keys.read(list)).items.map(({ id }) => id);
   return { ...test, key, ids, lists: test.engine.lists };
 }
 
 describe("the thread that reads lists", () => {
   it("is started by the first list, and reads all of them", async () => {
     const { keys, key, ids, lists } = await setUp();
-    await keys.read({ kind: "key", keyId: key.id });
+    await keys.read({ kind: "key", id: key.id });
     await keys.findByDigest(key.secretDigest);
     expect(lists.thread).toBeUndefined();
     expect(await ids()).toEqual([key.id]);

@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
-import { counterKeyIfAny, selectKeys, selectKeysOfEndingSecrets } from "../../../src/store/sql/find-keys.ts";
-import { ownerCounterIfAny, selectOwners } from "../../../src/store/sql/find-owners.ts";
+import {
+  counterKeyIfAny,
+  ownerCounterIfAny,
+  selectKeys,
+  selectKeysOfEndingSecrets,
+  selectOwners,
+} from "../../../src/store/sql/find-rows.ts";
 import { openTestEngine, readRows } from "./open-test-engine.ts";
 
 /** Only of a key that names an owner. */

@@ -26,7 +26,7 @@ it("an id of no key or owner deletes and changes no counter and no window, whate
     for (const value of [1, undefined])
       expect(await updateRemaining(keys, keyId, "set", value)).toEqual({ outcome: "missing" });
     const changes = { rateLimits: null };
-    const update = { kind: "updateKey", keyId, ifVersion: undefined, changes, event: testEvent() } as const;
+    const update = { kind: "updateKey", id: keyId, ifVersion: undefined, changes, event: testEvent() } as const;
     expect(await keys.change(update)).toEqual({ outcome: "missing" });
   }
   for (const ownerId of ["owner", "name/owner", ...subjects]) {

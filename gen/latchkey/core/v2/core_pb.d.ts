@@ -629,16 +629,16 @@ export declare type Key = Message<"latchkey.core.v2.Key"> & {
    * The addresses that it can be used from, five numbers for each range: its first address as IPv6 has it, in four numbers of
    * 32 bits, and the length of its prefix in bits. Empty: all.
    *
-   * @generated from field: repeated sfixed32 ip_ranges = 12;
+   * @generated from field: repeated sfixed32 ip_allow = 12;
    */
-  ipRanges: number[];
+  ipAllow: number[];
 
   /**
    * Its limits with names.
    *
-   * @generated from field: repeated latchkey.core.v2.NamedLimit limits = 13;
+   * @generated from field: repeated latchkey.core.v2.NamedLimit rate_limits = 13;
    */
-  limits: NamedLimit[];
+  rateLimits: NamedLimit[];
 
   /**
    * The largest cost of a verification, if there is one.
@@ -743,37 +743,30 @@ export declare type Owner = Message<"latchkey.core.v2.Owner"> & {
   enabled: boolean;
 
   /**
-   * Whether it concerns keys of some APIs only.
+   * The APIs of the keys that it concerns. Empty: all.
    *
-   * @generated from field: bool is_limited = 3;
-   */
-  isLimited: boolean;
-
-  /**
-   * Those APIs.
-   *
-   * @generated from field: repeated string api_ids = 4;
+   * @generated from field: repeated string api_ids = 3;
    */
   apiIds: string[];
 
   /**
    * Its limits.
    *
-   * @generated from field: repeated latchkey.core.v2.NamedLimit limits = 5;
+   * @generated from field: repeated latchkey.core.v2.NamedLimit rate_limits = 4;
    */
-  limits: NamedLimit[];
+  rateLimits: NamedLimit[];
 
   /**
    * The last known balance of its counter, if it has one.
    *
-   * @generated from field: optional double remaining = 6;
+   * @generated from field: optional double remaining = 5;
    */
   remaining?: number | undefined;
 
   /**
    * How often that is refilled: `daily` or `monthly`. Absent: never.
    *
-   * @generated from field: optional string refill_interval = 7;
+   * @generated from field: optional string refill_interval = 6;
    */
   refillInterval?: string | undefined;
 };

@@ -1,0 +1,120 @@
+import type { CompiledQuery, RawBuilder } from "kysely";
+import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
+import { type Resource, resources } from "../../domain/resources.ts";
+import type { RefillRule } from "../../domain/usage.ts";
+import {
+  type Command,
+  type NewEvent,
+  resourceOf,
+  type UpdateApi,
+  type UpdateKey,
+  type UpdateOwner,
+  type UpdateRootKey,
+} from "../commands.ts";
+import type { Outcome } from "../management.ts";
+import { holderOf, needsCounter, setRefill } from "./change-counters.ts";
+import { allColumnsOf, columnsOf, type Row } from "./field-columns.ts";
+import { hasStrict, setWindows } from "./limit-windows.ts";
+import type { Plan, Rows, Target } from "./plan.ts";
+import { addChange } from "./sql-change-feed.ts";
+import type { SqlEngine } from "./sql-engine.ts";
+import { selectResource, storedOf, tables } from "./stored-rows.ts";
+import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
+
+/* What changes of all resources have in common. */
+
+export function targetOf(resource: Resource, id: string): Target {
+  return { table: tables[resource], id };
+}
+
+/** The row of something new: the columns of its fields, and those that every resource has. */
+export function newRow(resource: Resource, created: { readonly id: string }, { id: event_id, atMs }: NewEvent): Row {
+  const common = { id: created.id, created_at_ms: atMs, updated_at_ms: atMs, version: 1, event_id };
+  return { ...allColumnsOf(resources[resource], created), ...common };
+}
+
+/** A command about something that is there. */
+type ChangeCommand = Extract<Command, { readonly id: string }> & { readonly ifVersion?: number | undefined };
+
+interface ChangeParts {
+  /** Columns to set. */
+  readonly set?: object;
+  /** In SQL: only if this holds of the row. */
+  readonly only?: RawBuilder<boolean> | undefined;
+  /** What else is done, if the row was changed. */
+  readonly rest?: readonly CompiledQuery[];
+  /** By what the rest has answered, and the version. */
+  readonly answerOf?: (rest: readonly Rows[], version: number) => MaybePromise<unknown>;
+}
+
+/** Notes the change in the row of its target, tells the caches, and does the rest. */
+export function changePlan(engine: SqlEngine, command: ChangeCommand, parts: ChangeParts = {}): Plan {
+  const { id, ifVersion, event } = command;
+  const { set = {}, only, rest = [], answerOf = () => undefined } = parts;
+  const resource = resourceOf(command);
+  const target = targetOf(resource, id);
+  const feed = kindsOfNews[resource];
+  return {
+    target,
+    first: [
+      touchRow(engine, target, event, { set, ifVersion, ...(only && { only }) }),
+      ...(ifVersion === undefined ? [] : [selectVersion(engine, target)]),
+    ],
+    ...(feed && { feed: addChange(engine, feed, id, event) }),
+    rest,
+    outcomeOf([touched, found], answers, told) {
+      const row = touched?.rows[0] as { readonly version: number } | undefined;
+      if (row === undefined) return notTouched(found);
+      return andThen(answerOf(answers, row.version), (answer) => {
+        const done = { outcome: "done", changed: resource === "key" ? [changedKey(id, told)] : [] } as const;
+        return (answer === undefined ? done : { ...done, answer }) as Outcome<Command["kind"]>;
+      });
+    },
+  };
+}
+
+/** What the caches are told; undefined where none knows the resource. */
+const kindsOfNews = { key: "key", owner: "owner", rootKey: "rootKeys", api: undefined } as const;
+
+function changedKey(keyId: string, told: Rows | undefined) {
+  const row = told?.rows[0] as { readonly digests: string } | undefined;
+  return { keyId, digests: row?.digests.split(",") };
+}
+
+export type UpdateCommand = UpdateKey | UpdateOwner | UpdateApi | UpdateRootKey;
+
+/** Sets the columns of the fields that are changed, and with them the windows of strict limits and the refill rule. */
+export function updatePlan(engine: SqlEngine, command: UpdateCommand): MaybePromise<Plan> {
+  const { id, event } = command;
+  const resource = resourceOf(command);
+  const { refill } = command.changes as { readonly refill?: RefillRule | null };
+  const isTimed = refill || (command.kind === "updateOwner" && hasStrict(command.changes.rateLimits));
+  return andThen(isTimed ? engine.ledgerNowMs() : event.atMs, (nowMs) =>
+    changePlan(engine, command, {
+      set: { ...columnsOf(resources[resource], command.changes), ...furtherColumns(command) },
+      rest: [
+        ...(hasWindows(command) ? setWindows(engine, command, nowMs) : []),
+        ...(refill === undefined ? [] : [setRefill(engine, holderOf(resource, id), refill, nowMs, event)]),
+        selectResource(engine, resource, id),
+      ],
+      answerOf: (rest) => storedOf(engine, resource, rest.at(-1)),
+    }),
+  );
+}
+
+function hasWindows(command: UpdateCommand): command is UpdateKey | UpdateOwner {
+  return command.kind === "updateKey" || command.kind === "updateOwner";
+}
+
+/** Of columns that hold no field of their own. */
+function furtherColumns({ kind, changes }: UpdateCommand): object {
+  return {
+    ...("refill" in changes && changes.refill && { has_counter: needsCounter }),
+    ...(kind === "updateOwner" && "apiIds" in changes && changes.apiIds !== undefined && firstApi(changes.apiIds)),
+  };
+}
+
+/** The column of an owner by which those that a root key may see are found. */
+export function firstApi(apiIds: readonly string[] | null | undefined) {
+  return { first_api_id: apiIds?.toSorted()[0] ?? null };
+}
