@@ -18,6 +18,7 @@ import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts"
 import type { Store } from "../src/store/store.ts";
 import type { UsageLedger } from "../src/store/usage-ledger.ts";
 import { type CreatedKey, createKey } from "../src/usecases/create-key.ts";
+import { plainKey } from "../test/support/plain-key.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { inTurns, keepBusy, row } from "./rounds.ts";
 
@@ -81,20 +82,8 @@ try {
 }
 
 async function createKeys(store: Store) {
-  const unset = {
-    prefix: undefined,
-    byteLength: undefined,
-    useDefaults: false,
-    ownerId: undefined,
-    name: undefined,
-    expiresAtMs: undefined,
-    rateLimit: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
-  };
-  const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
+  const made = { prefix: undefined, byteLength: undefined, useDefaults: false, apiId: "bench" };
+  const request = { ...plainKey, ...made, remaining: 2_000_000_000 };
   const keys: CreatedKey[] = [];
   while (keys.length < keyCount) {
     const some = Array.from({ length: 50 }, () => createKey(store.management, request, undefined, ambient));

@@ -12,6 +12,7 @@ import { createSystemRandom } from "../src/ambient/random.ts";
 import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { createKey } from "../src/usecases/create-key.ts";
+import { plainKey } from "../test/support/plain-key.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { readMetric } from "../test/support/read-metric.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
@@ -189,21 +190,9 @@ async function tell(region: ChildProcess, order: Order): Promise<RegionReport> {
 }
 
 async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<string> {
-  const unset = {
-    prefix: undefined,
-    byteLength: undefined,
-    useDefaults: false,
-    ownerId: undefined,
-    name: undefined,
-    expiresAtMs: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
-  };
-  const unlimited = { remaining: undefined, refill: undefined };
   const rateLimit = { mode: "strict", limit, durationMs } as const;
-  const request = { ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit };
+  const made = { prefix: undefined, byteLength: undefined, useDefaults: false, apiId: "bench" };
+  const request = { ...plainKey, ...made, rateLimit };
   return (await createKey(store.management, request, undefined, { clock: systemClock, random })).keyId;
 }
 

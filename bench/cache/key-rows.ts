@@ -42,6 +42,7 @@ export function storeOf(kind: Kind): KeyLookup {
         expiresAtMs: undefined,
         rateLimit: limit === undefined ? undefined : { mode: "local", limit, durationMs: 60_000 },
         counter: remaining === undefined ? undefined : { remaining },
+        environment: undefined,
         rateLimits: undefined,
         costMax: undefined,
         permissions: undefined,

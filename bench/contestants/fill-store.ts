@@ -11,6 +11,7 @@ import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type CreatedKey, createKey } from "../../src/usecases/create-key.ts";
+import { plainKey } from "../../test/support/plain-key.ts";
 import type { KeyFile } from "../loads/wrk-scripts.ts";
 
 const batchSize = 10_000;
@@ -70,23 +71,7 @@ async function createFirst(file: string): Promise<CreatedKey> {
 
 /** A key without counter and limit. */
 export function createPlainKey({ management }: Store): Promise<CreatedKey> {
-  const unset = {
-    byteLength: undefined,
-    useDefaults: false,
-    ownerId: undefined,
-    name: undefined,
-    expiresAtMs: undefined,
-  };
-  const unlimited = {
-    remaining: undefined,
-    refill: undefined,
-    rateLimit: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
-  };
-  const request = { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true };
+  const request = { ...plainKey, byteLength: undefined, useDefaults: false, apiId: "bench", prefix: "live" };
   return createKey(management, request, undefined, { clock: systemClock, random: createSystemRandom() });
 }
 

@@ -11,6 +11,7 @@ import { type KeysQuery, pageLimitMax } from "../../src/store/queries.ts";
 import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey } from "../../src/usecases/create-key.ts";
+import { plainKey } from "../../test/support/plain-key.ts";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
 import { fillPostgres } from "../contestants/fill-postgres.ts";
 import { closeInOrder, filledId, fillStore, openStore } from "../contestants/fill-store.ts";
@@ -149,19 +150,7 @@ async function measureStore(bench: Bench, store: Store, dropIndexes: () => Promi
 
 async function createdPerSecond({ turns }: Bench, { management }: Store): Promise<number> {
   const deps = { clock: systemClock, random: createSystemRandom() };
-  const unset = {
-    byteLength: undefined,
-    useDefaults: false,
-    expiresAtMs: undefined,
-    remaining: undefined,
-    refill: undefined,
-    rateLimit: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
-  };
-  const key = { ...unset, apiId: "bench", prefix: "live", meta: {}, enabled: true };
+  const key = { ...plainKey, byteLength: undefined, useDefaults: false, apiId: "bench", prefix: "live" };
   const create = (ms: number) =>
     keepBusy(creators, ms, (n) => {
       const request = { ...key, name: `name ${n % 1000}`, ownerId: `owner ${n % 1000}` };

@@ -9,6 +9,8 @@ import { costMaxMax } from "./limits.ts";
 export const keyFields = {
   ownerId: { kind: "text", column: "owner_id", verified: "common" },
   name: { kind: "text", column: "name", verified: "common" },
+  /** Such as `production`. It decides nothing. */
+  environment: { kind: "text", column: "environment", verified: "rare", isFilter: true },
   meta: { kind: "json", column: "meta", byDefault: {}, verified: "common" },
   enabled: { kind: "flag", column: "enabled", byDefault: true, verified: "common", isFilter: true },
   expiresAtMs: { kind: "moment", column: "expires_at_ms", publicName: "expires", verified: "common" },

@@ -50,6 +50,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     remaining,
     ownerId: key.ownerId,
     name: key.name,
+    environment: key.environment,
     expires: key.expiresAtMs,
     ratelimit: rateLimit && key.rateLimit && toShownLimit(rateLimit, key.rateLimit),
     requestId,

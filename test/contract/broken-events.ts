@@ -1,8 +1,8 @@
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { Command, IdempotencyRecord } from "../../src/store/commands.ts";
-
 import type { Store } from "../../src/store/store.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
+import { plainKey } from "../support/plain-key.ts";
 import { type BrokenStore, eventLists, tidies } from "./break-store.ts";
 
 /** How many events each cursor of a broken store has passed. */
@@ -108,17 +108,7 @@ export const brokenEvents: readonly BrokenStore[] = [
         if (outcome.outcome !== "done") {
           const { event } = command;
           const key = { id: event.id, apiId: "api", start: "s", createdAtMs: 1, secretDigest: event.id };
-          const plain = { ownerId: undefined, name: undefined, meta: {}, enabled: true, expiresAtMs: undefined };
-          const unlimited = {
-            rateLimit: undefined,
-            remaining: undefined,
-            refill: undefined,
-            rateLimits: undefined,
-            costMax: undefined,
-            permissions: undefined,
-            ipAllow: undefined,
-          };
-          await management.change({ kind: "createKey", created: { ...key, ...plain, ...unlimited }, event });
+          await management.change({ kind: "createKey", created: { ...plainKey, ...key }, event });
         }
         return outcome;
       };

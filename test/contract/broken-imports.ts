@@ -14,6 +14,7 @@ export const brokenImports: readonly BrokenStore[] = [
   each("loses strict limits of imported keys", (key) => ({ ...key, rateLimit: undefined })),
   each("loses limits with names of imported keys", (key) => ({ ...key, rateLimits: undefined })),
   each("loses the bound on costs of imported keys", (key) => ({ ...key, costMax: undefined })),
+  each("loses the environment of imported keys", (key) => ({ ...key, environment: undefined })),
   each("loses permissions of imported keys", (key) => ({ ...key, permissions: undefined })),
   each("loses addresses of imported keys", (key) => ({ ...key, ipAllow: undefined })),
   each("gives imported keys a start", (key) => ({ ...key, start: key.start || "?" })),

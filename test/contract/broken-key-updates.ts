@@ -41,7 +41,17 @@ function forgets(command: Command, field: string): boolean {
 
 /** Stores that get `updateKey` wrong. */
 export const brokenKeyUpdates: readonly BrokenStore[] = [
-  ...["ownerId", "name", "expiresAtMs", "rateLimit", "rateLimits", "costMax", "permissions", "ipAllow"].map((field) =>
+  ...[
+    "ownerId",
+    "name",
+    "expiresAtMs",
+    "rateLimit",
+    "rateLimits",
+    "costMax",
+    "permissions",
+    "ipAllow",
+    "environment",
+  ].map((field) =>
     updates(`does not remove ${field}`, (command, change) =>
       change(forgets(command, field) ? { ...command, changes: { ...command.changes, [field]: undefined } } : command),
     ),

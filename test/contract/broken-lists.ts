@@ -30,6 +30,7 @@ export const brokenLists: readonly BrokenStore[] = [
   lists("ignores the owner", (list, query) =>
     list(query.apiId === undefined ? query : { ...query, ownerId: undefined }),
   ),
+  lists("ignores the environment", (list, query) => list({ ...query, environment: undefined })),
   lists("ignores whether keys are enabled", (list, query) => list({ ...query, enabled: undefined })),
   lists("ignores the expiry", (list, query) => list({ ...query, expiresBeforeMs: undefined })),
   lists("takes keys without expiry for expired ones", async (list, { expiresBeforeMs, ...query }) => {

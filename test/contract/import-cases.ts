@@ -49,6 +49,7 @@ export const importCases: readonly ContractCase[] = [
           { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
         ],
         costMax: 7,
+        environment: "production",
         permissions: ["docs.*", "admin"],
         ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 4,

@@ -61,6 +61,7 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
       })),
     },
   ],
+  ["an environment", { environment: "prod – Zürich\u{10ffff}" }],
   ["the lowest bound on costs", { costMax: 1 }],
   ["the highest bound on costs", { costMax: 2 ** 31 - 1 }],
   ["permissions", { permissions: ["*", "docs.*", "A-Z_0.9:x"] }],

@@ -80,14 +80,21 @@ const filterSamples: readonly (readonly [string, Partial<Filters>, Partial<NewKe
     [{ name: "z" }],
   ],
   [
+    "keys for one environment",
+    { environment: "test" },
+    [{ environment: "test" }],
+    [{ environment: "Test" }, { environment: "test " }, {}],
+  ],
+  [
     "keys that pass every filter",
-    { enabled: true, expiresBeforeMs: 9, ownerId: "o", search: "n" },
-    [{ expiresAtMs: 8, ownerId: "o", name: "n1" }],
+    { environment: "e", enabled: true, expiresBeforeMs: 9, ownerId: "o", search: "n" },
+    [{ environment: "e", expiresAtMs: 8, ownerId: "o", name: "n1" }],
     [
-      { expiresAtMs: 9, ownerId: "o", name: "n1" },
-      { expiresAtMs: 8, ownerId: "p", name: "n1" },
-      { expiresAtMs: 8, ownerId: "o", name: "m1" },
-      { expiresAtMs: 8, ownerId: "o", name: "n1", enabled: false },
+      { expiresAtMs: 8, ownerId: "o", name: "n1" },
+      { environment: "e", expiresAtMs: 9, ownerId: "o", name: "n1" },
+      { environment: "e", expiresAtMs: 8, ownerId: "p", name: "n1" },
+      { environment: "e", expiresAtMs: 8, ownerId: "o", name: "m1" },
+      { environment: "e", expiresAtMs: 8, ownerId: "o", name: "n1", enabled: false },
     ],
   ],
 ];
@@ -96,6 +103,7 @@ const anyFilters = fc.record(
   {
     ownerId: fc.constantFrom("o1", "o2"),
     enabled: fc.boolean(),
+    environment: fc.constantFrom("e1", "e2"),
     expiresBeforeMs: fc.constantFrom(5, 6),
     search: fc.constantFrom("a", "aB", "b", "ab"),
   },
@@ -105,6 +113,7 @@ const anyText = fc.constantFrom("a", "A", "aB", "aBc", "ab", "b", "");
 const anyKey = fc.record({
   ownerId: fc.constantFrom("o1", "o2", undefined),
   enabled: fc.boolean(),
+  environment: fc.constantFrom("e1", "e2", undefined),
   expiresAtMs: fc.constantFrom(4, 5, undefined),
   name: fc.option(anyText, { nil: undefined }),
   start: anyText,
@@ -128,6 +137,7 @@ export const listCases: readonly ContractCase[] = [
           { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
         ],
         costMax: 7,
+        environment: "production",
         permissions: ["docs.*", "admin"],
         ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 2,

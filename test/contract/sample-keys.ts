@@ -3,6 +3,7 @@ import type { Key, NewKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
 import type { IdempotencyRecord } from "../../src/store/commands.ts";
+import { plainKey } from "../support/plain-key.ts";
 
 import type { TestClock } from "../support/test-clock.ts";
 
@@ -15,20 +16,9 @@ export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey
     id: `key_${made}`,
     apiId: "api_1",
     start: "live_abcd",
-    ownerId: undefined,
-    name: undefined,
-    meta: {},
-    enabled: true,
-    expiresAtMs: undefined,
-    rateLimit: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
+    ...plainKey,
     createdAtMs: clock.nowMs(),
     secretDigest: `digest ${made}`,
-    remaining: undefined,
-    refill: undefined,
     ...given,
   };
 }

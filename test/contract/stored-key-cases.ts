@@ -34,6 +34,7 @@ export const storedKeyCases: readonly ContractCase[] = [
           { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
         ],
         costMax: 7,
+        environment: "production",
         permissions: ["docs.*", "a:b-c_d.E"],
         ipAllow: ["10.0.0.0/8", "::ffff:1.2.3.4", "2001:db8::/32"],
       });

@@ -13,6 +13,7 @@ const key: Key = {
   ownerId: "owner",
   hasOwnerRecord: false,
   name: "name",
+  environment: undefined,
   meta: { plan: "pro" },
   enabled: true,
   expiresAtMs: undefined,

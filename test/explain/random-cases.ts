@@ -10,6 +10,7 @@ import { parsePermissionQuery } from "../../src/domain/permission-query.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
 import type { SeededRandom } from "../domain/seeded-random.ts";
+import { plainKey } from "../support/plain-key.ts";
 
 /* Random keys, and random verifications of them. Small numbers, so that limits and counters are met. */
 
@@ -28,12 +29,11 @@ export function randomKey(random: SeededRandom, id: string, nowMs: number): { ke
   const maybe = <Value>(probability: number, value: () => Value) => (random.chance(probability) ? value() : undefined);
   const remaining = maybe(0.5, () => random.integer(0, 9));
   const key: NewKey = {
+    ...plainKey,
     id,
     apiId: "api",
     start,
     ownerId: maybe(0.5, () => ownerIdOf(id)),
-    name: undefined,
-    meta: {},
     enabled: random.chance(0.95),
     expiresAtMs: maybe(0.1, () => nowMs + random.pick([-1000, 1, 2 * 86_400_000])),
     rateLimit: maybe(0.6, () => randomLimit(random)),

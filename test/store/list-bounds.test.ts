@@ -122,7 +122,7 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
       return 1;
     });
     db.exec(
-      "INSERT INTO apis SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
+      "INSERT INTO apis (id, name, defaults, is_deleting, created_at_ms, updated_at_ms, version, event_id) SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
     );
     const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${keysStored}) SELECT i, lower(hex(randomblob(22))) AS h FROM n`;
     db.exec(fill(`(${numbers})`, "printf('%06d', i)"));
@@ -162,7 +162,7 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
     onTestFinished(() => client.end());
     await client.query("SET plan_cache_mode = force_generic_plan");
     await client.query(
-      "INSERT INTO apis SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
+      "INSERT INTO apis (id, name, defaults, is_deleting, created_at_ms, updated_at_ms, version, event_id) SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
     );
     const add = (from: number, to: number) =>
       client.query(

@@ -10,11 +10,12 @@ export function listKeys(
   query: KeysQuery,
   storedKey: (keyId: string) => StoredKey | undefined,
 ): Page<StoredKey> {
-  const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
+  const { apiId, ownerId, environment, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
   const ids = [...keys]
     .filter((key) => apiId === undefined || key.apiId === apiId)
     .filter((key) => apiIds?.includes(key.apiId) ?? true)
     .filter((key) => ownerId === undefined || key.ownerId === ownerId)
+    .filter((key) => environment === undefined || key.environment === environment)
     .filter((key) => enabled === undefined || key.enabled === enabled)
     .filter(({ expiresAtMs = Infinity }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs)
     .filter(({ name, start }) => search === undefined || name?.startsWith(search) || start.startsWith(search))

@@ -15,6 +15,7 @@ import { type CreateKeyRequest, createKey as createKeyIn } from "../../src/useca
 import { ExpiresInThePast, NoSuchApi } from "../../src/usecases/create-with-secret.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
 import { done } from "../support/manage.ts";
+import { plainKey } from "../support/plain-key.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
 
@@ -23,21 +24,10 @@ const deps = { clock, random: createSystemRandom() };
 const nowMs = clock.nowMs();
 const away = new Unavailable("away");
 const request: CreateKeyRequest = {
+  ...plainKey,
   apiId: "api",
   prefix: undefined,
   byteLength: undefined,
-  ownerId: undefined,
-  name: undefined,
-  meta: {},
-  enabled: true,
-  expiresAtMs: undefined,
-  remaining: undefined,
-  refill: undefined,
-  rateLimit: undefined,
-  rateLimits: undefined,
-  costMax: undefined,
-  permissions: undefined,
-  ipAllow: undefined,
   useDefaults: true,
 };
 const expired = { ...request, expiresAtMs: nowMs };

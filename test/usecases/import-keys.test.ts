@@ -10,6 +10,7 @@ import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { importKeys, type KeyToImport } from "../../src/usecases/import-keys.ts";
 import { createApi, deleteKey, stopApi } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
+import { plainKey } from "../support/plain-key.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 function setUp() {
@@ -28,18 +29,7 @@ function setUp() {
 }
 
 function toImport(text: string, given: Partial<KeyToImport> = {}): KeyToImport {
-  const none = {
-    ownerId: undefined,
-    name: undefined,
-    expiresAtMs: undefined,
-    rateLimit: undefined,
-    rateLimits: undefined,
-    costMax: undefined,
-    permissions: undefined,
-    ipAllow: undefined,
-  };
-  const counter = { remaining: undefined, refill: undefined };
-  return { ...none, ...counter, digest: sha256(text), start: "", meta: {}, enabled: true, ...given };
+  return { ...plainKey, digest: sha256(text), start: "", ...given };
 }
 
 const idOf = (result: object | undefined) => (result as { keyId: string }).keyId;

@@ -15,6 +15,7 @@ export class CachedKey implements Key {
   readonly expiresAtMs: Key["expiresAtMs"];
   readonly rateLimit: Key["rateLimit"];
   /* Few keys have one of these: then they are fields of `FullCachedKey`, and the others take no room for them. */
+  declare readonly environment: Key["environment"];
   declare readonly rateLimits: Key["rateLimits"];
   declare readonly costMax: Key["costMax"];
   declare readonly permissions: Key["permissions"];
@@ -37,6 +38,7 @@ export class CachedKey implements Key {
 
 /** A key with something that few have, or one that was found by a secret with an end. */
 class FullCachedKey extends CachedKey {
+  override readonly environment: Key["environment"];
   override readonly rateLimits: Key["rateLimits"];
   override readonly costMax: Key["costMax"];
   override readonly permissions: Key["permissions"];
@@ -45,6 +47,7 @@ class FullCachedKey extends CachedKey {
 
   constructor(key: Key, interner: Interner) {
     super(key, interner);
+    this.environment = key.environment;
     this.rateLimits = key.rateLimits && interner.limits(key.rateLimits);
     this.costMax = key.costMax;
     this.permissions = key.permissions && interner.texts(key.permissions);
@@ -59,6 +62,7 @@ export function toCachedKey(key: Key, interner: Interner): CachedKey {
 
 function isFull(key: Key): boolean {
   return (
+    key.environment !== undefined ||
     key.rateLimits !== undefined ||
     key.costMax !== undefined ||
     key.permissions !== undefined ||

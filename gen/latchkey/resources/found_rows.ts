@@ -12,6 +12,7 @@ export const keyColumns = [
   "counters.refill_interval",
   "keys.owner_id",
   "keys.name",
+  "keys.environment",
   "keys.meta",
   "keys.enabled",
   "keys.expires_at_ms",
@@ -31,6 +32,7 @@ export type KeyRow = readonly [
   string | null,
   string | null,
   string | null,
+  string | null,
   string,
   number,
   number | null,
@@ -46,28 +48,29 @@ export type KeyRow = readonly [
 ];
 
 /** Where a `KeyRow` has numbers. */
-export const keyNumbers: readonly number[] = [2, 7, 8, 9, 10, 11, 13, 16, 17];
+export const keyNumbers: readonly number[] = [2, 8, 9, 10, 11, 12, 14, 17, 18];
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
 export function toKey(row: KeyRow): Key {
   const id = row[0];
-  const rateLimits = read.rateLimits(row[12]);
+  const rateLimits = read.rateLimits(row[13]);
   return {
     id,
     apiId: row[1],
     counter: readBalance(row[2], row[3]),
     ownerId: read.text(row[4]),
     name: read.text(row[5]),
-    meta: read.json(row[6]),
-    enabled: read.flag(row[7]),
-    expiresAtMs: read.moment(row[8]),
-    rateLimit: read.rateLimit(row[9], row[10], row[11]),
+    environment: read.text(row[6]),
+    meta: read.json(row[7]),
+    enabled: read.flag(row[8]),
+    expiresAtMs: read.moment(row[9]),
+    rateLimit: read.rateLimit(row[10], row[11], row[12]),
     rateLimits: rateLimits && limitsOfKey(id, rateLimits),
-    costMax: read.whole(row[13], 2147483647),
-    permissions: read.texts(row[14]),
-    ipAllow: readRanges(row[15]),
-    hasOwnerRecord: row[16] === 1,
-    secretExpiresAtMs: row[17] ?? undefined,
+    costMax: read.whole(row[14], 2147483647),
+    permissions: read.texts(row[15]),
+    ipAllow: readRanges(row[16]),
+    hasOwnerRecord: row[17] === 1,
+    secretExpiresAtMs: row[18] ?? undefined,
   };
 }
 

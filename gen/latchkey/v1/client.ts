@@ -271,6 +271,11 @@ export interface CreateKeyRequest {
    * larger one is refused as a bad request. Default: the API's, or any cost.
    */
   costMax?: number | undefined;
+  /**
+   * The environment that the key is for, such as `production` or `test`: 1 to 255 characters. Verifications answer it, and refuse
+   * nothing because of it. Default: none.
+   */
+  environment?: string | undefined;
 }
 
 /** A rate limit with a name, by which costs go to it and answers tell of it. */
@@ -389,6 +394,8 @@ export interface VerifyKeyResponse {
   ratelimits: NamedRatelimitState[];
   /** What the key shares with other keys of its owner, after this verification. Absent when its owner shares nothing with it. */
   owner?: OwnerState;
+  /** The environment that the key is for, such as `production`. Absent when none. */
+  environment?: string;
 }
 
 /** The state of a key's rate-limit window. */
@@ -582,6 +589,8 @@ export interface Key {
   ratelimits: KeyNamedRatelimit[];
   /** The largest cost that a verification of it can have. Absent when any. */
   costMax?: number;
+  /** The environment that the key is for. Absent when none. */
+  environment?: string;
 }
 
 /** How a counter is refilled, and when next. */
@@ -640,6 +649,8 @@ export interface ListKeysRequest {
   limit?: number | undefined;
   /** The `cursor` of the page before, with the same other fields. Default: the first page. */
   cursor?: string | undefined;
+  /** Only keys for this environment: 1 to 255 characters. Default: all. */
+  environment?: string | undefined;
 }
 
 /** A page of a list. */
@@ -693,6 +704,8 @@ export interface UpdateKeyRequest {
   ratelimits?: NamedRatelimitUpdate[] | null | undefined;
   /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Removed: any cost. */
   costMax?: number | null | undefined;
+  /** The environment that the key is for: 1 to 255 characters. */
+  environment?: string | null | undefined;
 }
 
 /** How to change a counter. */
@@ -782,6 +795,8 @@ export interface KeyToImport {
   ratelimits?: NamedRatelimit[] | undefined;
   /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Default: any cost. */
   costMax?: number | undefined;
+  /** The environment that the key is for, such as `production` or `test`: 1 to 255 characters. Default: none. */
+  environment?: string | undefined;
 }
 
 /** What became of the keys. */
@@ -1324,6 +1339,7 @@ export const methods = {
         "ipAllow",
         "ratelimits",
         "costMax",
+        "environment",
       ],
     },
     verifyKey: {
@@ -1379,6 +1395,7 @@ export const methods = {
         "search",
         "limit",
         "cursor",
+        "environment",
       ],
     },
     updateKey: {
@@ -1404,6 +1421,7 @@ export const methods = {
         "ipAllow",
         "ratelimits",
         "costMax",
+        "environment",
       ],
     },
     updateRemaining: {

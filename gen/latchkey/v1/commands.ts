@@ -1016,6 +1016,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "costMax",
       "type": "integer",
       "details": "The largest cost that a verification of the key can have, for its counter and for each of its limits: 1 to 2147483647. A larger one is refused as a bad request. Default: the API's, or any cost."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "details": "The environment that the key is for, such as production or test: 1 to 255 characters. Verifications answer it, and refuse nothing because of it. Default: none."
     }
   ],
   "NamedRatelimit": [
@@ -1208,6 +1213,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "message",
       "message": "OwnerState",
       "details": "What the key shares with other keys of its owner, after this verification. Absent when its owner shares nothing with it."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "details": "The environment that the key is for, such as production. Absent when none."
     }
   ],
   "RatelimitState": [
@@ -1632,6 +1642,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "costMax",
       "type": "integer",
       "details": "The largest cost that a verification of it can have. Absent when any."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "details": "The environment that the key is for. Absent when none."
     }
   ],
   "RefillState": [
@@ -1745,6 +1760,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "cursor",
       "type": "string",
       "details": "The cursor of the page before, with the same other fields. Default: the first page."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "details": "Only keys for this environment: 1 to 255 characters. Default: all."
     }
   ],
   "ListKeysResponse": [
@@ -1845,6 +1865,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "integer",
       "canBeNull": true,
       "details": "The largest cost that a verification of the key can have: 1 to 2147483647, as in createKey. Removed: any cost."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "canBeNull": true,
+      "details": "The environment that the key is for: 1 to 255 characters."
     }
   ],
   "UpdateRemainingRequest": [
@@ -2007,6 +2033,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "costMax",
       "type": "integer",
       "details": "The largest cost that a verification of the key can have: 1 to 2147483647, as in createKey. Default: any cost."
+    },
+    {
+      "name": "environment",
+      "type": "string",
+      "details": "The environment that the key is for, such as production or test: 1 to 255 characters. Default: none."
     }
   ],
   "ImportKeysResponse": [

@@ -268,13 +268,14 @@ function printVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
   if (message.reason !== undefined) json += ",\"reason\":" + printRefusalReason(message.reason);
   json += ",\"ratelimits\":" + printList(message.ratelimits, printNamedRatelimitState);
   if (message.owner !== undefined) json += ",\"owner\":" + printOwnerState(message.owner);
+  if (message.environment !== undefined) json += ",\"environment\":" + printText(message.environment);
   return json + "}";
 }
 
 const metaIfEmptyInVerifyKeyResponse = Uint8Array.of(0x22, 0);
 function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyResponseSchema>): Buffer {
   const $meta = message.meta === undefined ? noBytes : isEmptyObject(message.meta) ? metaIfEmptyInVerifyKeyResponse : toBinary(VerifyKeyResponseSchema, create(VerifyKeyResponseSchema, { meta: message.meta }));
-  const wire = new FrameWriter(61 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState) + (message.owner === undefined ? 0 : 6 + sizeOwnerState(message.owner)));
+  const wire = new FrameWriter(61 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState) + (message.owner === undefined ? 0 : 6 + sizeOwnerState(message.owner)) + textSize(message.environment ?? ""));
   if (message.keyId !== undefined) wire.writeText(0x0a, message.keyId);
   if (message.valid !== undefined && message.valid !== false) wire.writeBool(0x10, message.valid);
   if (message.code !== undefined && message.code !== "") wire.writeText(0x1a, message.code);
@@ -306,6 +307,7 @@ function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
     writeOwnerState(wire, message.owner);
     wire.endMessage(start);
   }
+  if (message.environment !== undefined) wire.writeText(0x72, message.environment);
   return wire.finish();
 }
 

@@ -140,6 +140,14 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
    * @generated from field: optional int32 cost_max = 16;
    */
   costMax?: number | undefined;
+
+  /**
+   * The environment that the key is for, such as `production` or `test`: 1 to 255 characters. Verifications answer it, and refuse
+   * nothing because of it. Default: none.
+   *
+   * @generated from field: optional string environment = 17;
+   */
+  environment?: string | undefined;
 };
 
 /**
@@ -502,6 +510,13 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
    * @generated from field: latchkey.v1.OwnerState owner = 13;
    */
   owner?: OwnerState | undefined;
+
+  /**
+   * The environment that the key is for, such as `production`. Absent when none.
+   *
+   * @generated from field: optional string environment = 14;
+   */
+  environment?: string | undefined;
 };
 
 /**
@@ -1104,6 +1119,13 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
    * @generated from field: optional int32 cost_max = 19;
    */
   costMax?: number | undefined;
+
+  /**
+   * The environment that the key is for. Absent when none.
+   *
+   * @generated from field: optional string environment = 20;
+   */
+  environment?: string | undefined;
 };
 
 /**
@@ -1318,6 +1340,13 @@ export declare type ListKeysRequest = Message<"latchkey.v1.ListKeysRequest"> & {
    * @generated from field: optional string cursor = 7;
    */
   cursor?: string | undefined;
+
+  /**
+   * Only keys for this environment: 1 to 255 characters. Default: all.
+   *
+   * @generated from field: optional string environment = 8;
+   */
+  environment?: string | undefined;
 };
 
 /**
@@ -1462,6 +1491,13 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
    * @generated from field: optional int32 cost_max = 14;
    */
   costMax?: number | undefined;
+
+  /**
+   * The environment that the key is for: 1 to 255 characters.
+   *
+   * @generated from field: optional string environment = 15;
+   */
+  environment?: string | undefined;
 };
 
 /**
@@ -1727,6 +1763,13 @@ export declare type KeyToImport = Message<"latchkey.v1.KeyToImport"> & {
    * @generated from field: optional int32 cost_max = 14;
    */
   costMax?: number | undefined;
+
+  /**
+   * The environment that the key is for, such as `production` or `test`: 1 to 255 characters. Default: none.
+   *
+   * @generated from field: optional string environment = 15;
+   */
+  environment?: string | undefined;
 };
 
 /**

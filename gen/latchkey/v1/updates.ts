@@ -31,6 +31,7 @@ export type Updates = {
     readonly ipAllow?: NonNullable<UpdateKeyRequest["ipAllow"]> | null;
     readonly ratelimits?: readonly NamedRatelimitUpdate[] | null;
     readonly costMax?: NonNullable<UpdateKeyRequest["costMax"]> | null;
+    readonly environment?: NonNullable<UpdateKeyRequest["environment"]> | null;
   };
   "latchkey.v1.UpdateRemainingRequest": {
     readonly value?: NonNullable<UpdateRemainingRequest["value"]> | null;

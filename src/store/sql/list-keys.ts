@@ -30,8 +30,10 @@ import { storedColumns, storedFrom } from "./stored-rows.ts";
 
 /** Most keys that are walked. */
 const walkMax = 4000;
-/** The same for a search: names are not in the index of a walk, so that every key has to be read. */
-const searchWalkMax = 1500;
+/** The same where a filter is not in the index of a walk, such as a search by name: then every key has to be read. */
+const readWalkMax = 1500;
+/** The columns that keys are filtered by in the index. */
+const indexed: readonly string[] = ["enabled", "expires_at_ms"];
 /** Most keys that are read in each of the two indexes of a search. */
 const rangeMax = 1000;
 
@@ -55,15 +57,17 @@ function groupsOf(ownerId: string | undefined, apiIds: readonly string[] | undef
 }
 
 function walkKeys(engine: SqlEngine, query: KeysQuery, groups: readonly Group[]): Finding {
-  const { search, limit, after = behindAllIds } = query;
+  const { limit, after = behindAllIds } = query;
+  const filters = filtersOf(query);
+  const isIndexed = filters.every(({ columns }) => columns.every((column) => indexed.includes(column)));
   return walk(engine, {
     table: "keys",
     idColumn: "id",
     groups,
     before: after,
     columns: ["id"],
-    filters: filtersOf(query),
-    walkMax: search === undefined ? walkMax : searchWalkMax,
+    filters,
+    walkMax: isIndexed ? walkMax : readWalkMax,
     limit,
   });
 }

@@ -237,4 +237,8 @@ export const migrations: readonly StatementsMigration[] = [
     name: "0002-counters-of-owners",
     up: (db) => [sql`UPDATE counters SET subject = 'c/' || substr(subject, 3) WHERE subject LIKE 'o/%'`.compile(db)],
   },
+  {
+    name: "0003-environments",
+    up: (db) => [sql`ALTER TABLE keys ADD COLUMN environment text`.compile(db)],
+  },
 ];

@@ -7,11 +7,11 @@ import { readRows, testOptions } from "./open-test-engine.ts";
 
 /** One more than there are, as a later version has it. */
 const later: StatementsMigration = {
-  name: "0002-later",
+  name: "9998-later",
   up: (db) => [db.schema.createTable("later").addColumn("id", "text").compile()],
 };
 const index: Migration = {
-  name: "0003-index",
+  name: "9999-index",
   index: { name: "keys_of_a_later_version", table: "keys", columns: ["name", "id"], where: "name IS NOT NULL" },
 };
 const known = [...migrations, later, index];
@@ -38,7 +38,12 @@ describe("migrations", () => {
   it("go on where an earlier version stopped, and keep its data", async () => {
     const { engine, file } = await openEmptyEngine();
     await migrateUp(engine, 1);
-    await engine.writer.run([{ sql: "INSERT INTO apis VALUES ('api', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] }]);
+    await engine.writer.run([
+      {
+        sql: "INSERT INTO apis (id, defaults, is_deleting, created_at_ms, updated_at_ms, version, event_id) VALUES ('api', '{}', 0, 1, 1, 1, '')",
+        parameters: [],
+      },
+    ]);
     expect(await migrateUp(engine, 2, known)).toEqual([later.name, index.name]);
     expect(readRows(file, "SELECT id FROM apis")).toEqual([{ id: "api" }]);
   });

@@ -43,7 +43,10 @@ describe("jobs that share one commit", () => {
     const { file, clock, engine, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
     await createKey(keys, counted);
-    const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] };
+    const mark = {
+      sql: "INSERT INTO apis (id, name, defaults, is_deleting, created_at_ms, updated_at_ms, version, event_id) VALUES ('of the failed job', NULL, '{}', 0, 1, 1, 1, '')",
+      parameters: [],
+    };
     const [use, failed, created] = await Promise.allSettled([
       settle([{ subject: counted.id, cost: 1, count: 1 }]),
       engine.writer.run([mark, { sql, parameters: [] }]),
@@ -62,7 +65,8 @@ describe("jobs that share one commit", () => {
     const counted = sampleKey(clock, { remaining: 5 });
     await createKey(keys, counted);
     await engine.writer.run([{ sql: "PRAGMA max_page_count = 100", parameters: [] }]);
-    const large = "INSERT INTO apis VALUES ('large', ?, '{}', 0, 1, 1, 1, '')";
+    const large =
+      "INSERT INTO apis (id, name, defaults, is_deleting, created_at_ms, updated_at_ms, version, event_id) VALUES ('large', ?, '{}', 0, 1, 1, 1, '')";
     const small = sampleKey(clock);
     const all = () =>
       Promise.allSettled([

@@ -660,6 +660,13 @@ export declare type Key = Message<"latchkey.core.v2.Key"> & {
    * @generated from field: optional string refill_interval = 16;
    */
   refillInterval?: string | undefined;
+
+  /**
+   * The environment that it is for, if it has one.
+   *
+   * @generated from field: optional string environment = 17;
+   */
+  environment?: string | undefined;
 };
 
 /**
