@@ -20,12 +20,12 @@ function verified(fields: Fields): readonly Named[] {
   return Object.entries(fields).flatMap(([name, field]) => (field.verified === undefined ? [] : [{ name, field }]));
 }
 
-/** The texts of the files, by their paths below `gen/`. */
+/** The texts of the files, by their paths below `gen/`. Each is in the folder of the room that it belongs to. */
 export function emitResources(): ReadonlyMap<string, string> {
   return new Map([
-    ["latchkey/resources/found_rows.ts", foundRows()],
-    ["latchkey/resources/cached_key.ts", cachedKey()],
-    ["latchkey/resources/wire.ts", wire()],
+    ["resources/store/found-rows.ts", foundRows()],
+    ["resources/store/cached-key.ts", cachedKey()],
+    ["resources/core/wire.ts", wire()],
   ]);
 }
 
@@ -243,7 +243,7 @@ ${functions.map((name) => `  ${name},\n`).join("")}} from "../../../src/core/wir
 import type { Key } from "../../../src/domain/key.ts";
 import { limitsOfKey, limitsOfOwner } from "../../../src/domain/limits.ts";
 import type { Owner } from "../../../src/domain/owner.ts";
-import type { KeySchema, OwnerSchema, Key as WireKey, Owner as WireOwner } from "../core/v2/core_pb.js";
+import type { KeySchema, OwnerSchema, Key as WireKey, Owner as WireOwner } from "../../latchkey/core/v2/core_pb.js";
 
 /* Keys and owners as look-ups answer them over the internal streams. What a coordinator has sent is believed. */
 

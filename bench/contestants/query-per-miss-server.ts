@@ -2,7 +2,7 @@
 // connections. Everything else is the real thing. `node query-per-miss-server.ts <database URL> <keys in memory>`; prints
 // its port.
 import pg from "pg";
-import { type KeyRow, keyColumns, toKey } from "../../gen/latchkey/resources/found_rows.ts";
+import { type KeyRow, keyColumns, toKey } from "../../gen/resources/store/found-rows.ts";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";

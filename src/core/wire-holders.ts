@@ -3,7 +3,7 @@ import type {
   HoldersAnswer as WireHolders,
   HoldersRead as WireRead,
 } from "../../gen/latchkey/core/v2/core_pb.js";
-import { fromWireKey, fromWireOwner, toWireKey, toWireOwner } from "../../gen/latchkey/resources/wire.ts";
+import { fromWireKey, fromWireOwner, toWireKey, toWireOwner } from "../../gen/resources/core/wire.ts";
 import type { StoredCounter, StoredHolders } from "../domain/explanation.ts";
 import type { KeyName } from "../store/root-access.ts";
 import { digest, impossible, text } from "./checks.ts";

@@ -1,5 +1,5 @@
-import type { ChangesOf, PropertiesOf, Stored } from "./fields.ts";
-import type { ApiFields, DefaultsFields } from "./resources.ts";
+import type { ChangesOf, KeyDefaults, PropertiesOf, Stored } from "./fields.ts";
+import type { ApiFields } from "./resources.ts";
 
 /** What keys are for. */
 export interface StoredApi extends PropertiesOf<ApiFields>, Stored {}
@@ -8,9 +8,6 @@ export interface StoredApi extends PropertiesOf<ApiFields>, Stored {}
 export interface NewApi extends PropertiesOf<ApiFields> {
   readonly id: string;
 }
-
-/** What a new key takes over where its request is silent. */
-export type KeyDefaults = { readonly [Name in keyof DefaultsFields]?: PropertiesOf<DefaultsFields>[Name] };
 
 export type ApiFieldChanges = ChangesOf<ApiFields>;
 

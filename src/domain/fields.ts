@@ -1,9 +1,6 @@
-import type { KeyDefaults } from "./api.ts";
 import type { IpRanges } from "./ip-allow.ts";
 import type { NamedLimit, NamedRateLimit } from "./limits.ts";
-import type { NamedRateLimitPart, Part } from "./partial-changes.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import type { DefaultsFields } from "./resources.ts";
 import type { RefillRule } from "./usage.ts";
 
 /*
@@ -32,6 +29,28 @@ export interface KindValues {
 }
 
 export type Kind = keyof KindValues;
+
+/** The fields of `defaults`: what a new key takes over where its request is silent. A refill rule comes with a counter only. */
+export const defaultsFields = {
+  prefix: { kind: "text" },
+  byteLength: { kind: "whole" },
+  rateLimit: { kind: "rateLimit", publicName: "ratelimit" },
+  remaining: { kind: "whole" },
+  refill: { kind: "refill" },
+  costMax: { kind: "whole" },
+} as const satisfies Fields;
+
+export type DefaultsFields = typeof defaultsFields;
+
+export type KeyDefaults = { readonly [Name in keyof DefaultsFields]?: PropertiesOf<DefaultsFields>[Name] };
+
+/** A rule as far as an update says it. */
+export type Part<Rule> = { readonly [Name in keyof Rule]?: Rule[Name] | undefined };
+
+export interface NamedRateLimitPart {
+  readonly name: string;
+  readonly rule: Part<RateLimit>;
+}
 
 /** What an update can say of a field, where that is less than its value. */
 interface KindParts {

@@ -1,22 +1,24 @@
-import type { KeyDefaults } from "./api.ts";
-import type { ChangesOf, Field, Fields, Kind, PartsOf, PropertiesOf } from "./fields.ts";
+import {
+  type ChangesOf,
+  type DefaultsFields,
+  defaultsFields,
+  type Field,
+  type Fields,
+  type KeyDefaults,
+  type Kind,
+  type NamedRateLimitPart,
+  type Part,
+  type PartsOf,
+  type PropertiesOf,
+} from "./fields.ts";
 import type { NamedRateLimit } from "./limits.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import { type DefaultsFields, defaultsFields } from "./resources.ts";
 import type { RefillRule } from "./usage.ts";
 
 /*
  * What an update says of a rule may be a part of it: the rest stays as it is stored. The stores only know whole rules, so a
  * change is completed by what was read before, and is made only if that is still what is stored.
  */
-
-/** A rule as far as an update says it. */
-export type Part<Rule> = { readonly [Name in keyof Rule]?: Rule[Name] | undefined };
-
-export interface NamedRateLimitPart {
-  readonly name: string;
-  readonly rule: Part<RateLimit>;
-}
 
 /** A rule is set in part, and nothing is stored that would complete it. `path` is that of the field that is wrong. */
 export class IncompleteRule extends Error {

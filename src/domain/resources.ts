@@ -16,13 +16,13 @@ export const keyFields = {
   expiresAtMs: { kind: "moment", column: "expires_at_ms", publicName: "expires", verified: "common" },
   rateLimit: { kind: "rateLimit", column: "ratelimit", publicName: "ratelimit", verified: "common" },
   rateLimits: { kind: "rateLimits", column: "ratelimits", publicName: "ratelimits", verified: "rare" },
+  refill: { kind: "refill" },
   /** The largest cost that a verification can have; absent: any. */
   costMax: { kind: "whole", column: "cost_max", max: costMaxMax, verified: "rare" },
   /** What its holder may do; absent: nothing that a verification asks for. */
   permissions: { kind: "texts", column: "permissions", verified: "rare" },
   /** The addresses that it can be used from; absent: all. */
   ipAllow: { kind: "addresses", column: "ip_allow", verified: "rare" },
-  refill: { kind: "refill" },
 } as const satisfies Fields;
 
 export const ownerFields = {
@@ -31,24 +31,14 @@ export const ownerFields = {
   enabled: { kind: "flag", column: "enabled", byDefault: true, verified: "common" },
   /** The APIs of the keys that it concerns; absent: all. */
   apiIds: { kind: "texts", column: "api_ids", verified: "common" },
-  rateLimits: { kind: "rateLimits", column: "ratelimits", publicName: "ratelimits", verified: "common" },
   refill: { kind: "refill" },
+  rateLimits: { kind: "rateLimits", column: "ratelimits", publicName: "ratelimits", verified: "common" },
 } as const satisfies Fields;
 
 export const apiFields = {
   name: { kind: "text", column: "name" },
   /** What a new key takes over where its request is silent. */
   defaults: { kind: "defaults", column: "defaults", byDefault: {} },
-} as const satisfies Fields;
-
-/** Those of `defaults`. A refill rule comes with a counter only. */
-export const defaultsFields = {
-  prefix: { kind: "text" },
-  byteLength: { kind: "whole" },
-  rateLimit: { kind: "rateLimit", publicName: "ratelimit" },
-  remaining: { kind: "whole" },
-  refill: { kind: "refill" },
-  costMax: { kind: "whole" },
 } as const satisfies Fields;
 
 export const rootKeyFields = {
@@ -62,7 +52,6 @@ export const rootKeyFields = {
 export type KeyFields = typeof keyFields;
 export type OwnerFields = typeof ownerFields;
 export type ApiFields = typeof apiFields;
-export type DefaultsFields = typeof defaultsFields;
 export type RootKeyFields = typeof rootKeyFields;
 
 export const resources = { key: keyFields, owner: ownerFields, api: apiFields, rootKey: rootKeyFields } as const;

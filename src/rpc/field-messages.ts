@@ -1,13 +1,21 @@
 import type { JsonObject as JsonMessage } from "@bufbuild/protobuf";
 import type { NamedRatelimit, Ratelimit, Refill } from "../../gen/latchkey/v1/keys_pb.js";
 import type { NamedRatelimitUpdate, RatelimitUpdate, RefillUpdate } from "../../gen/latchkey/v1/updates.ts";
-import type { KeyDefaults } from "../domain/api.ts";
-import type { Field, Fields, Kind, PartsOf, PropertiesOf, Stored } from "../domain/fields.ts";
+import {
+  defaultsFields,
+  type Field,
+  type Fields,
+  type KeyDefaults,
+  type Kind,
+  type NamedRateLimitPart,
+  type Part,
+  type PartsOf,
+  type PropertiesOf,
+  type Stored,
+} from "../domain/fields.ts";
 import type { NamedRateLimit } from "../domain/limits.ts";
-import type { NamedRateLimitPart, Part } from "../domain/partial-changes.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import { defaultsFields } from "../domain/resources.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import { checkMeta } from "./check-meta.ts";
 

@@ -1,4 +1,4 @@
-import { type CachedKey, toCachedKey } from "../../gen/latchkey/resources/cached_key.ts";
+import { type CachedKey, toCachedKey } from "../../gen/resources/store/cached-key.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";

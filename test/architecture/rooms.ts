@@ -144,7 +144,9 @@ export function findTrespasses(sources: Sources): string[] {
 
 /** The name of the room that a file is in. */
 export function roomOf(file: string): string {
-  const [top = "", folder = ""] = file.split("/");
+  const [top = "", folder = "", room = ""] = file.split("/");
+  // What is generated for a room belongs to it.
+  if (top === "gen" && folder === "resources") return room;
   return top === "src" ? folder : top;
 }
 

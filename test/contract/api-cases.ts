@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
+import type { StoredApi } from "../../src/domain/api.ts";
+import type { KeyDefaults } from "../../src/domain/fields.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createApi, createKey, done, testEvent, updateApi } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { KeyDefaults } from "../../src/domain/api.ts";
+import type { KeyDefaults } from "../../src/domain/fields.ts";
 import { createApi, createKey, deleteApi, deleteApiKeys, done, stopApi, testEvent } from "../support/manage.ts";
 import { listedApis, readApi } from "./api-cases.ts";
 import type { ContractCase } from "./contract-case.ts";

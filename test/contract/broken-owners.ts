@@ -1,14 +1,6 @@
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { NewOwner, StoredOwner } from "../../src/domain/owner.ts";
-import {
-  type Command,
-  type CreateOwner,
-  type DeleteOwner,
-  resourceOf,
-  type StopOwner,
-  type UpdateOwner,
-  type UpdateOwnerRemaining,
-} from "../../src/store/commands.ts";
+import { type Command, resourceOf } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Answers, PageQuery } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -17,7 +9,7 @@ import { deleteKey, listPages } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type AnyManagement, type BrokenStore, eventLists, feed, manages, permits, usage } from "./break-store.ts";
 
-type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | StopOwner | DeleteOwner;
+type OwnerCommand = Extract<Command, { kind: `${string}Owner${string}` }>;
 type OwnerPage = Answers["owners"];
 type OwnersQuery = PageQuery<"owners">;
 

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { AnswerSchema } from "../../gen/latchkey/core/v2/core_pb.js";
-import { toWireKey, toWireOwner } from "../../gen/latchkey/resources/wire.ts";
+import { toWireKey, toWireOwner } from "../../gen/resources/core/wire.ts";
 import type { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteKeys } from "../../src/core/remote/remote-keys.ts";
 import { limitsOfOwner } from "../../src/domain/limits.ts";

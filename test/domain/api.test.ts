@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type KeyDefaults, withDefaults } from "../../src/domain/api.ts";
+import { withDefaults } from "../../src/domain/api.ts";
+import type { KeyDefaults } from "../../src/domain/fields.ts";
 
 const monthly = { interval: "monthly", amount: 10, carryOver: false } as const;
 const daily = { interval: "daily", amount: 1, carryOver: true } as const;

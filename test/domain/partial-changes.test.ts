@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { KeyDefaults } from "../../src/domain/api.ts";
-import type { PartsOf } from "../../src/domain/fields.ts";
+import type { KeyDefaults, PartsOf } from "../../src/domain/fields.ts";
 import { areWhole, completeChanges } from "../../src/domain/partial-changes.ts";
 import { apiFields, type KeyFields, keyFields, ownerFields } from "../../src/domain/resources.ts";
 

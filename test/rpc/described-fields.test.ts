@@ -20,8 +20,8 @@ import {
   RootKeySchema,
   UpdateRootKeyRequestSchema,
 } from "../../gen/latchkey/v1/root_keys_pb.js";
-import type { Field, Fields, Kind } from "../../src/domain/fields.ts";
-import { apiFields, defaultsFields, keyFields, ownerFields, rootKeyFields } from "../../src/domain/resources.ts";
+import { defaultsFields, type Field, type Fields, type Kind } from "../../src/domain/fields.ts";
+import { apiFields, keyFields, ownerFields, rootKeyFields } from "../../src/domain/resources.ts";
 
 /* Messages are filled by the names of described fields, so that the compiler does not compare them with the proto. */
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toCachedKey } from "../../gen/latchkey/resources/cached_key.ts";
+import { toCachedKey } from "../../gen/resources/store/cached-key.ts";
 import { Interner } from "../../src/store/interner.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import type { KeyDefaults } from "../../src/domain/api.ts";
+import type { KeyDefaults } from "../../src/domain/fields.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import { isWellFormedKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";

@@ -1,5 +1,5 @@
 import type { LookupAnswer } from "../../../gen/latchkey/core/v2/core_pb.js";
-import { fromWireKey, fromWireOwner } from "../../../gen/latchkey/resources/wire.ts";
+import { fromWireKey, fromWireOwner } from "../../../gen/resources/core/wire.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { Owner } from "../../domain/owner.ts";

@@ -1,4 +1,4 @@
-import { toWireKey, toWireOwner } from "../../../gen/latchkey/resources/wire.ts";
+import { toWireKey, toWireOwner } from "../../../gen/resources/core/wire.ts";
 import type { ForwardedCall } from "../../domain/forwarded-call.ts";
 import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";

@@ -7,7 +7,7 @@ import {
   ownerNumbers,
   toKey,
   toOwner,
-} from "../../../gen/latchkey/resources/found_rows.ts";
+} from "../../../gen/resources/store/found-rows.ts";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
-import { keyColumns, ownerColumns } from "../../../gen/latchkey/resources/found_rows.ts";
+import { keyColumns, ownerColumns } from "../../../gen/resources/store/found-rows.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
 import type { Schema } from "./schema.ts";
 

@@ -1,5 +1,4 @@
-import type { KeyDefaults } from "../../domain/api.ts";
-import type { JsonObject } from "../../domain/fields.ts";
+import type { JsonObject, KeyDefaults } from "../../domain/fields.ts";
 import { type IpRanges, toIpRanges } from "../../domain/ip-allow.ts";
 import type { LastKnownBalance } from "../../domain/key.ts";
 import { areNamedRateLimits, type NamedRateLimit } from "../../domain/limits.ts";

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { CompiledQuery, Kysely } from "kysely";
-import { type KeyRow, type OwnerRow, toKey, toOwner } from "../../../gen/latchkey/resources/found_rows.ts";
+import { type KeyRow, type OwnerRow, toKey, toOwner } from "../../../gen/resources/store/found-rows.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Owner } from "../../domain/owner.ts";

@@ -14,7 +14,7 @@ import {
 import type { Key } from "../../../src/domain/key.ts";
 import { limitsOfKey, limitsOfOwner } from "../../../src/domain/limits.ts";
 import type { Owner } from "../../../src/domain/owner.ts";
-import type { KeySchema, OwnerSchema, Key as WireKey, Owner as WireOwner } from "../core/v2/core_pb.js";
+import type { KeySchema, OwnerSchema, Key as WireKey, Owner as WireOwner } from "../../latchkey/core/v2/core_pb.js";
 
 /* Keys and owners as look-ups answer them over the internal streams. What a coordinator has sent is believed. */
 
