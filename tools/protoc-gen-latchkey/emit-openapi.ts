@@ -145,7 +145,8 @@ function operationIdOf({ verb, path }: Route): string {
 
 /** Whether the request names something that may not exist. The id of a new owner is one that does not. */
 function namesStored({ name }: Method, { fields }: Message): boolean {
-  const ids = fields.filter((field) => field.name === "keyId" || (field.required && field.name.endsWith("Id")));
+  const isNeeded = ({ required, isAliased }: Field) => required || isAliased === true;
+  const ids = fields.filter((field) => field.name === "keyId" || (isNeeded(field) && field.name.endsWith("Id")));
   return ids.length > 0 && name !== "createOwner";
 }
 
@@ -199,7 +200,7 @@ function schemaOf({ role, comment, fields, rules, readAs, formOf }: Message, mes
     },
     ...(required.length > 0 && { required }),
     ...rules,
-    ...(mustChange && { minProperties: required.length + 1 }),
+    ...(mustChange && { minProperties: required.length + (rules.anyOf === undefined ? 1 : 2) }),
     // The service refuses what it does not know; callers must not, since answers may grow.
     ...(role === "request" && { additionalProperties: false }),
   };

@@ -17,6 +17,7 @@ import { type Field, isSecret, isStruct, isUpdateMask, type Options, type Role, 
 import { type HotMethod, readHot } from "./read-hot.ts";
 import { optionsIn, PACKAGE } from "./read-options.ts";
 import { withUpdateForms } from "./update-forms.ts";
+import { withAlias } from "./with-alias.ts";
 
 /** All services as their JSON callers see them. */
 export interface Contract {
@@ -261,6 +262,11 @@ function checkUpdate(message: DescMessage, isInput: boolean, options: Options): 
 }
 
 function readMessage(message: DescMessage, role: Role, options: Options, isUpdate: boolean): Message {
+  const own = readOwnFields(message, role, options, isUpdate);
+  return own.fields.reduce(withAlias, own);
+}
+
+function readOwnFields(message: DescMessage, role: Role, options: Options, isUpdate: boolean): Message {
   return {
     name: message.name,
     path: message.file.name,

@@ -17,6 +17,10 @@ export interface Field {
   readonly itemsBy?: string | undefined;
   /** Of a list that is no change: absent means all, so `[]` is refused, and `null` means absent. */
   readonly absentMeansAll?: boolean;
+  /** Of another name of a field: that field. */
+  readonly aliasOf?: string | undefined;
+  /** Whether it must be sent unless its other name is. */
+  readonly isAliased?: boolean;
   /** Marked `debug_redact`: never a query parameter. */
   readonly secret: boolean;
   readonly type: FieldType;
@@ -69,6 +73,8 @@ export interface Options {
   format(field: DescField): string | undefined;
   /** Of a list: whether absent means all. */
   absentMeansAll(field: DescField): boolean;
+  /** The field that this one is another name of. */
+  aliasOf(field: DescField): string | undefined;
   readAs(message: DescMessage): readonly string[];
 }
 
@@ -100,6 +106,7 @@ export function readField(
     defaultBool: options.defaultBool(field),
     itemsBy: options.itemsBy(field),
     absentMeansAll: options.absentMeansAll(field),
+    aliasOf: options.aliasOf(field),
     secret: isSecret(field),
     ...(isList ? readList(field, role, allRules, options) : readSingle(field, role, rules, options)),
   };

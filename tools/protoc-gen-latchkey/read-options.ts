@@ -24,6 +24,13 @@ export function optionsIn(registry: FileRegistry, reached: ReadonlySet<string>):
     itemsBy: (field) => optionOf(field, "items_by") as string | undefined,
     format: (field) => optionOf(field, "format") as string | undefined,
     absentMeansAll: (field) => optionOf(field, "absent_means_all") === true,
+    aliasOf(field) {
+      const name = optionOf(field, "alias_of") as string | undefined;
+      if (name === undefined) return undefined;
+      const target = field.parent?.fields.find((each) => each.name === name);
+      if (target === undefined) throw new Error(`${field}: is another name of ${name}, which does not exist`);
+      return target.jsonName;
+    },
     readAs: (message) => ((optionOf(message, "read_as") ?? []) as string[]).filter((name) => reached.has(name)),
   };
 }

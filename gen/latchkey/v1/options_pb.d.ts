@@ -131,6 +131,14 @@ export declare const items_by: GenExtension<FieldOptions, string>;
 export declare const absent_means_all: GenExtension<FieldOptions, boolean>;
 
 /**
+ * Another name of a field of the same request, for callers who know it by that name. Both with different values are refused.
+ * Answers have the other one.
+ *
+ * @generated from extension: string alias_of = 50613;
+ */
+export declare const alias_of: GenExtension<FieldOptions, string>;
+
+/**
  * What a text, or each one of a list, has to be, as the service checks it beside its rules: `ip` for an address, `ip-range` for
  * an address or a CIDR range. The OpenAPI document names it as the format.
  *

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDo4CgZ0YXJnZXQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi0iwMgASgJUgZ0YXJnZXQ6TAoGY2hhbmdlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxitiwMgASgOMhMubGF0Y2hrZXkudjEuQ2hhbmdlUgZjaGFuZ2U6QgoMYWJzZW50X25lZWRzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiuiwMgASgJUgthYnNlbnROZWVkczpFCgxkZWZhdWx0X2Jvb2wSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK+LAyABKAhSC2RlZmF1bHRCb29siAEBOjoKCGl0ZW1zX2J5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiwiwMgASgJUgdpdGVtc0J5OkkKEGFic2VudF9tZWFuc19hbGwSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLKLAyABKAhSDmFic2VudE1lYW5zQWxsOjcKBmZvcm1hdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYs4sDIAEoCVIGZm9ybWF0OjoKB3JlYWRfYXMSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYsYsDIAMoCVIGcmVhZEFzQjUKC2xhdGNoa2V5LnYxUAFaFmxhdGNoa2V5L3YxO2xhdGNoa2V5djGqAgtMYXRjaGtleS5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDo4CgZ0YXJnZXQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi0iwMgASgJUgZ0YXJnZXQ6TAoGY2hhbmdlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxitiwMgASgOMhMubGF0Y2hrZXkudjEuQ2hhbmdlUgZjaGFuZ2U6QgoMYWJzZW50X25lZWRzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiuiwMgASgJUgthYnNlbnROZWVkczpFCgxkZWZhdWx0X2Jvb2wSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK+LAyABKAhSC2RlZmF1bHRCb29siAEBOjoKCGl0ZW1zX2J5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiwiwMgASgJUgdpdGVtc0J5OkkKEGFic2VudF9tZWFuc19hbGwSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLKLAyABKAhSDmFic2VudE1lYW5zQWxsOjoKCGFsaWFzX29mEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxi1iwMgASgJUgdhbGlhc09mOjcKBmZvcm1hdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYs4sDIAEoCVIGZm9ybWF0OjoKB3JlYWRfYXMSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYsYsDIAMoCVIGcmVhZEFzQjUKC2xhdGNoa2V5LnYxUAFaFmxhdGNoa2V5L3YxO2xhdGNoa2V5djGqAgtMYXRjaGtleS5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -123,13 +123,22 @@ export const absent_means_all = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 9);
 
 /**
+ * Another name of a field of the same request, for callers who know it by that name. Both with different values are refused.
+ * Answers have the other one.
+ *
+ * @generated from extension: string alias_of = 50613;
+ */
+export const alias_of = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 10);
+
+/**
  * What a text, or each one of a list, has to be, as the service checks it beside its rules: `ip` for an address, `ip-range` for
  * an address or a CIDR range. The OpenAPI document names it as the format.
  *
  * @generated from extension: string format = 50611;
  */
 export const format = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 10);
+  extDesc(file_latchkey_v1_options, 11);
 
 /**
  * Other messages as which callers read what this one sets, such as `RefillState`. What they have more is accepted in JSON
@@ -138,5 +147,5 @@ export const format = /*@__PURE__*/
  * @generated from extension: repeated string read_as = 50609;
  */
 export const read_as = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 11);
+  extDesc(file_latchkey_v1_options, 12);
 

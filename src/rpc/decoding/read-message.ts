@@ -1,6 +1,8 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { EncodedMessage, Encoding } from "../../domain/forwarded-call.ts";
+import { InvalidRequest, Violations } from "../invalid-request.ts";
 import { validated } from "../validate.ts";
+import { resolveAliases } from "./aliases.ts";
 import { decodeBinary } from "./decode-binary.ts";
 import { decodeJson } from "./decode-json.ts";
 import { decodeQuery } from "./decode-query.ts";
@@ -15,10 +17,20 @@ const decoders: Readonly<Record<Encoding, Decode>> = {
   proto: decodeBinary,
 };
 
-/** Reads a message and checks the rules of its proto file. Throws `InvalidRequest`. */
+/** Reads a message, with all names of its fields, and checks the rules of its proto file. Throws `InvalidRequest`. */
 export function readMessage<Desc extends DescMessage>(
   desc: Desc,
   { encoding, bytes }: EncodedMessage,
 ): MessageShape<Desc> {
-  return validated(desc, decoders[encoding](desc, bytes));
+  const message = decoders[encoding](desc, bytes);
+  const violations = new Violations();
+  const used = resolveAliases(desc, message, violations);
+  violations.throwIfAny();
+  try {
+    return validated(desc, message);
+  } catch (error) {
+    if (!(error instanceof InvalidRequest) || used.size === 0) throw error;
+    // By the name that the caller has used.
+    throw new InvalidRequest(error.violations.map(({ path, message }) => ({ path: used.get(path) ?? path, message })));
+  }
 }
