@@ -34,7 +34,8 @@ interface Described {
   readonly others: readonly string[];
 }
 
-const common = ["createdAt", "updatedAt", "version", "ifVersion", "updateMask"];
+/** `externalId` is another name of `ownerId`. */
+const common = ["externalId", "createdAt", "updatedAt", "version", "ifVersion", "updateMask"];
 
 const resources: Readonly<Record<string, Described>> = {
   key: {

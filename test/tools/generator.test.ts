@@ -89,14 +89,23 @@ describe("openapi.json", () => {
     const oneOfTwo = [{ required: ["keyId"] }, { required: ["key"] }];
     expect(schemaOf("GetKeyRequest")).toMatchObject({ oneOf: oneOfTwo });
     expect(openapi.paths["/v1/keys.getKey"]?.get?.parameters).toMatchObject([{ name: "keyId", required: true }]);
-    expect(schemaOf("ListKeysRequest")).toMatchObject({ anyOf: [{ required: ["apiId"] }, { required: ["ownerId"] }] });
+    const anyOf = ["apiId", "ownerId", "externalId"].map((name) => ({ required: [name] }));
+    expect(schemaOf("ListKeysRequest")).toMatchObject({ anyOf });
+    // Either name of the owner will do.
+    expect(schemaOf("GetOwnerRequest")).toMatchObject({ anyOf: anyOf.slice(1) });
+    expect(schemaOf("GetOwnerRequest")).not.toHaveProperty("required");
     expect(schemaOf("ImportKeysRequest")).toMatchObject({ required: ["apiId", "keys"] });
     expect(schemaOf("CreateRootKeyRequest").properties.permissions).toMatchObject({ type: "array", minItems: 1 });
     expect(schemaOf("CreateRootKeyRequest").properties.apiIds).toMatchObject({ type: ["array", "null"], minItems: 1 });
     expect(schemaOf("CreateKeyRequest").properties.ipAllow).toMatchObject({ items: { format: "ip-range" } });
     expect(schemaOf("VerifyKeyRequest").properties.ip).toMatchObject({ type: "string", format: "ip" });
     const least = (name: string) => (schemaOf(name) as { minProperties?: number }).minProperties;
-    expect(["UpdateKeyRequest", "KeyDefaultsUpdate", "NamedRatelimitUpdate"].map(least)).toEqual([2, 1, undefined]);
+    expect(["UpdateKeyRequest", "UpdateOwnerRequest", "KeyDefaultsUpdate", "NamedRatelimitUpdate"].map(least)).toEqual([
+      2,
+      2,
+      1,
+      undefined,
+    ]);
   });
 
   it("tells the errors and headers that are particular to a method", () => {

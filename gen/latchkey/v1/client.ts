@@ -276,6 +276,8 @@ export interface CreateKeyRequest {
    * nothing because of it. Default: none.
    */
   environment?: string | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** A rate limit with a name, by which costs go to it and answers tell of it. */
@@ -651,6 +653,8 @@ export interface ListKeysRequest {
   cursor?: string | undefined;
   /** Only keys for this environment: 1 to 255 characters. Default: all. */
   environment?: string | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** A page of a list. */
@@ -706,6 +710,8 @@ export interface UpdateKeyRequest {
   costMax?: number | null | undefined;
   /** The environment that the key is for: 1 to 255 characters. */
   environment?: string | null | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | null | undefined;
 }
 
 /** How to change a counter. */
@@ -797,6 +803,8 @@ export interface KeyToImport {
   costMax?: number | undefined;
   /** The environment that the key is for, such as `production` or `test`: 1 to 255 characters. Default: none. */
   environment?: string | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** What became of the keys. */
@@ -833,7 +841,7 @@ export type DeleteKeyResponse = Record<string, never>;
 /** The owner to create. */
 export interface CreateOwnerRequest {
   /** Identifier of the owner, of your choosing, as keys name it: 1 to 255 characters. */
-  ownerId: string;
+  ownerId?: string | undefined;
   /**
    * Metadata of the owner, for those who manage it; verifications do not return it: an object of at most 16384 bytes as JSON,
    * nested at most 16 deep. Default: `{}`.
@@ -859,6 +867,8 @@ export interface CreateOwnerRequest {
    * its key. Default: none.
    */
   ratelimits?: NamedRatelimit[] | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** An owner as it is stored. */
@@ -888,7 +898,9 @@ export interface Owner {
 /** The owner to read. */
 export interface GetOwnerRequest {
   /** Identifier of the owner: 1 to 255 characters. */
-  ownerId: string;
+  ownerId?: string | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** The page of owners to read. */
@@ -910,7 +922,7 @@ export interface ListOwnersResponse {
 /** The owner to change, and what to change. At least one field is changed. */
 export interface UpdateOwnerRequest {
   /** Identifier of the owner: 1 to 255 characters. */
-  ownerId: string;
+  ownerId?: string | undefined;
   /**
    * The version that the owner must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed it:
    * nothing is changed, and the answer is a `CONFLICT`. Default: any.
@@ -935,12 +947,14 @@ export interface UpdateOwnerRequest {
    * it, and its open window. `null`: none.
    */
   ratelimits?: NamedRatelimitUpdate[] | null | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** The owner whose counter to change, and how. */
 export interface OwnersServiceUpdateRemainingRequest {
   /** Identifier of the owner: 1 to 255 characters. */
-  ownerId: string;
+  ownerId?: string | undefined;
   /** What to do: `set`, `increment` or `decrement`. */
   op: "set" | "increment" | "decrement";
   /**
@@ -948,6 +962,8 @@ export interface OwnersServiceUpdateRemainingRequest {
    * counter any more.
    */
   value?: number | null | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** The counter after the change. */
@@ -959,12 +975,14 @@ export interface OwnersServiceUpdateRemainingResponse {
 /** The owner to delete. */
 export interface DeleteOwnerRequest {
   /** Identifier of the owner: 1 to 255 characters. */
-  ownerId: string;
+  ownerId?: string | undefined;
   /**
    * What becomes of keys that name the owner. `keep`: they stay as they are, still name it, and share nothing any more.
    * `disable` also needs the permission `keys.update`, `delete` also `keys.delete`. Default: there must be none.
    */
   keys?: "keep" | "disable" | "delete" | undefined;
+  /** Another name of `ownerId`: 1 to 255 characters. Both with different values are refused. */
+  externalId?: string | undefined;
 }
 
 /** The record of the owner was deleted. */
@@ -1340,6 +1358,7 @@ export const methods = {
         "ratelimits",
         "costMax",
         "environment",
+        "externalId",
       ],
     },
     verifyKey: {
@@ -1396,6 +1415,7 @@ export const methods = {
         "limit",
         "cursor",
         "environment",
+        "externalId",
       ],
     },
     updateKey: {
@@ -1422,6 +1442,7 @@ export const methods = {
         "ratelimits",
         "costMax",
         "environment",
+        "externalId",
       ],
     },
     updateRemaining: {
@@ -1474,6 +1495,7 @@ export const methods = {
         "refill.amount",
         "refill.carryOver",
         "ratelimits",
+        "externalId",
       ],
     },
     getOwner: {
@@ -1481,6 +1503,7 @@ export const methods = {
       isRead: true,
       fields: [
         "ownerId",
+        "externalId",
       ],
     },
     listOwners: {
@@ -1506,6 +1529,7 @@ export const methods = {
         "refill.amount",
         "refill.carryOver",
         "ratelimits",
+        "externalId",
       ],
     },
     updateRemaining: {
@@ -1515,6 +1539,7 @@ export const methods = {
         "ownerId",
         "op",
         "value",
+        "externalId",
       ],
     },
     deleteOwner: {
@@ -1523,6 +1548,7 @@ export const methods = {
       fields: [
         "ownerId",
         "keys",
+        "externalId",
       ],
     },
   },

@@ -1021,6 +1021,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "The environment that the key is for, such as production or test: 1 to 255 characters. Verifications answer it, and refuse nothing because of it. Default: none."
+    },
+    {
+      "name": "externalId",
+      "type": "string",
+      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "NamedRatelimit": [
@@ -1765,6 +1770,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "Only keys for this environment: 1 to 255 characters. Default: all."
+    },
+    {
+      "name": "externalId",
+      "type": "string",
+      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "ListKeysResponse": [
@@ -1871,6 +1881,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "string",
       "canBeNull": true,
       "details": "The environment that the key is for: 1 to 255 characters."
+    },
+    {
+      "name": "externalId",
+      "type": "string",
+      "canBeNull": true,
+      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "UpdateRemainingRequest": [
@@ -2038,6 +2054,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "The environment that the key is for, such as production or test: 1 to 255 characters. Default: none."
+    },
+    {
+      "name": "externalId",
+      "type": "string",
+      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "ImportKeysResponse": [

@@ -148,6 +148,13 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
    * @generated from field: optional string environment = 17;
    */
   environment?: string | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 18;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -1347,6 +1354,13 @@ export declare type ListKeysRequest = Message<"latchkey.v1.ListKeysRequest"> & {
    * @generated from field: optional string environment = 8;
    */
   environment?: string | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 9;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -1498,6 +1512,13 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
    * @generated from field: optional string environment = 15;
    */
   environment?: string | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 16;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -1770,6 +1791,13 @@ export declare type KeyToImport = Message<"latchkey.v1.KeyToImport"> & {
    * @generated from field: optional string environment = 15;
    */
   environment?: string | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 16;
+   */
+  externalId?: string | undefined;
 };
 
 /**

@@ -71,6 +71,13 @@ export declare type CreateOwnerRequest = Message<"latchkey.v1.CreateOwnerRequest
    * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 7;
    */
   ratelimits: NamedRatelimit[];
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 8;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -174,6 +181,13 @@ export declare type GetOwnerRequest = Message<"latchkey.v1.GetOwnerRequest"> & {
    * @generated from field: string owner_id = 1;
    */
   ownerId: string;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 2;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -302,6 +316,13 @@ export declare type UpdateOwnerRequest = Message<"latchkey.v1.UpdateOwnerRequest
    * @generated from field: google.protobuf.FieldMask update_mask = 8;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 9;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -344,6 +365,13 @@ export declare type OwnersServiceUpdateRemainingRequest = Message<"latchkey.v1.O
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 5;
+   */
+  externalId?: string | undefined;
 };
 
 /**
@@ -392,6 +420,13 @@ export declare type DeleteOwnerRequest = Message<"latchkey.v1.DeleteOwnerRequest
    * @generated from field: optional string keys = 2;
    */
   keys?: string | undefined;
+
+  /**
+   * Another name of `ownerId`: 1 to 255 characters. Both with different values are refused.
+   *
+   * @generated from field: optional string external_id = 3;
+   */
+  externalId?: string | undefined;
 };
 
 /**

@@ -32,6 +32,7 @@ export type Updates = {
     readonly ratelimits?: readonly NamedRatelimitUpdate[] | null;
     readonly costMax?: NonNullable<UpdateKeyRequest["costMax"]> | null;
     readonly environment?: NonNullable<UpdateKeyRequest["environment"]> | null;
+    readonly externalId?: NonNullable<UpdateKeyRequest["externalId"]> | null;
   };
   "latchkey.v1.UpdateRemainingRequest": {
     readonly value?: NonNullable<UpdateRemainingRequest["value"]> | null;

@@ -40,6 +40,7 @@ describe("decodeJson accepts", () => {
       permissions: ["docs.*", ""],
       ipAllow: ["anything"],
       environment: "test",
+      externalId: "anna",
     };
     expect(decode(CreateKeyRequestSchema, body)).toStrictEqual(create(CreateKeyRequestSchema, body));
   });
@@ -81,7 +82,7 @@ describe("decodeJson accepts", () => {
 describe("decodeJson refuses", () => {
   const unknownField =
     "has an unknown field (known: apiId, prefix, byteLength, ownerId, remaining, refill, ratelimit, name, meta, " +
-    "expires, enabled, useDefaults, permissions, ipAllow, ratelimits, costMax, environment)";
+    "expires, enabled, useDefaults, permissions, ipAllow, ratelimits, costMax, environment, externalId)";
   const unknownInRefill = "refill: has an unknown field (known: interval, amount, carryOver)";
   const int32Range = "must be between 0 and 2147483647";
   it.each<[string, unknown, string]>([
@@ -193,7 +194,7 @@ describe("decodeJson refuses", () => {
     const { fields } = CreateKeyRequestSchema;
     const body = Object.fromEntries(fields.map(({ jsonName }) => [jsonName, [CANARY]]));
     const error = refuse(CreateKeyRequestSchema, JSON.stringify(body));
-    expect(fields).toHaveLength(17);
+    expect(fields).toHaveLength(18);
     expect(error.violations.map(({ path }) => path)).toEqual(fields.slice(0, 10).map(({ jsonName }) => jsonName));
   });
 
