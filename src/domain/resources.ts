@@ -37,6 +37,8 @@ export const ownerFields = {
 
 export const apiFields = {
   name: { kind: "text", column: "name" },
+  /** Whether its keys can only name owners that have a record. */
+  ownersRequired: { kind: "flag", column: "owners_required", byDefault: false },
   /** What a new key takes over where its request is silent. */
   defaults: { kind: "defaults", column: "defaults", byDefault: {} },
 } as const satisfies Fields;

@@ -7,6 +7,7 @@ import { Unavailable } from "../domain/unavailable.ts";
 import { StateConflict } from "../usecases/conflict.ts";
 import { ExpiresInThePast, NoSuchApi } from "../usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
+import { NoSuchOwner } from "../usecases/required-owners.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -30,7 +31,8 @@ export function toApiError(error: unknown): ApiError {
     const rpc = conflictCodes[error.reason];
     return new ApiError("CONFLICT", error.message, { cause: error, ...(rpc !== undefined && { rpc }) });
   }
-  if (error instanceof NoSuchApi) return new ApiError("NOT_FOUND", error.message, { cause: error });
+  if (error instanceof NoSuchApi || error instanceof NoSuchOwner)
+    return new ApiError("NOT_FOUND", error.message, { cause: error });
   if (error instanceof Forbidden) return new ApiError("FORBIDDEN", error.message, { cause: error });
   if (error instanceof RootKeyRefused) return new ApiError("UNAUTHORIZED", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);

@@ -3,6 +3,7 @@ import type { Command } from "../store/commands.ts";
 import type { Management, Outcome } from "../store/management.ts";
 import type { Answers } from "../store/queries.ts";
 import { commandWithin, readWithin } from "./access-rules.ts";
+import { haveOwners, NoSuchOwner } from "./required-owners.ts";
 
 export type { Answers, Management };
 
@@ -15,9 +16,14 @@ const triesMax = 10;
  */
 export function managementWithin(management: Management, verdict: RootKeyVerdict): Management {
   const { rootKeyId: actor, apiIds } = verdict;
+  const read: Management["read"] = async (query) =>
+    apiIds === undefined ? management.read(query) : readWithin(query, apiIds, management);
   return {
+    read,
     async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
       const event = { ...command.event, actor };
+      // Unless it was made before: then its first answer counts, and it is not made again.
+      if (!(await haveOwners(command, { read })) && !(await isRepeated(idempotency))) throw new NoSuchOwner();
       for (let triesLeft = triesMax; ; triesLeft--) {
         const allowed = await commandWithin(command, verdict, management);
         if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;
@@ -25,8 +31,13 @@ export function managementWithin(management: Management, verdict: RootKeyVerdict
         if (triesLeft === 0 || !isOutdated(command, outcome)) return outcome;
       }
     },
-    read: async (query) => (apiIds === undefined ? management.read(query) : readWithin(query, apiIds, management)),
   };
+
+  async function isRepeated(record: Parameters<Management["change"]>[1]): Promise<boolean> {
+    if (record === undefined) return false;
+    const { lookup, createdAtMs: nowMs } = record;
+    return (await management.read({ kind: "keptAnswer", lookup, nowMs })) !== undefined;
+  }
 }
 
 /** Whether a change failed because what it was checked against has changed meanwhile; the caller has named no version. */

@@ -40,13 +40,14 @@ export const apiCases: readonly ContractCase[] = [
     async run(store, clock) {
       const created: [string, Partial<StoredApi>][] = [
         ["plain", {}],
-        [hardText, { name: hardText, defaults: full }],
+        [hardText, { name: hardText, defaults: full, ownersRequired: true }],
         ["漢".repeat(255), { defaults: { prefix: "p" } }],
       ];
-      for (const [id, { name, defaults = {} }] of created) {
+      for (const [id, { name, defaults = {}, ownersRequired = false }] of created) {
         const atMs = clock.nowMs();
-        const stored = { id, name, defaults, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
-        const outcome = await createApi(store.management, id, { name, defaults, atMs });
+        const given = { name, defaults, ownersRequired };
+        const stored = { id, ...given, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
+        const outcome = await createApi(store.management, id, { ...given, atMs });
         expect(outcome).toEqual({ outcome: "done", changed: [], answer: stored });
         expect(await readApi(store, id)).toEqual(stored);
       }
@@ -75,7 +76,8 @@ export const apiCases: readonly ContractCase[] = [
       const key = sampleKey(clock, { apiId: "new", name: "a name of the key" });
       await createKey(store.management, key);
       const atMs = key.createdAtMs;
-      const stored = { id: "new", name: undefined, defaults: {}, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
+      const plain = { id: "new", name: undefined, defaults: {}, ownersRequired: false };
+      const stored = { ...plain, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
       expect(await readApi(store, "new")).toEqual(stored);
       clock.advance(1000);
       await createKey(store.management, sampleKey(clock, { apiId: "new" }));
@@ -122,9 +124,19 @@ export const apiCases: readonly ContractCase[] = [
           { name: hardText, defaults: full },
           { name: hardText, defaults: full },
         ],
+        [{ ownersRequired: true }, { name: hardText, defaults: full, ownersRequired: true }],
+        [{ name: "last" }, { name: "last", defaults: full, ownersRequired: true }],
+        [{ ownersRequired: false }, { name: "last", defaults: full }],
       ];
       for (const [at, [changes, expected]] of steps.entries()) {
-        const stored = { id: "api", createdAtMs, updatedAtMs: 100 + at, version: 2 + at, ...expected };
+        const stored = {
+          id: "api",
+          ownersRequired: false,
+          createdAtMs,
+          updatedAtMs: 100 + at,
+          version: 2 + at,
+          ...expected,
+        };
         const outcome = await updateApi(store.management, "api", changes, { atMs: 100 + at });
         expect(outcome).toEqual({ outcome: "done", changed: [], answer: stored });
         expect(await readApi(store, "api")).toEqual(stored);

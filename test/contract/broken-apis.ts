@@ -46,6 +46,7 @@ async function versionOf(inner: AnyManagement, id: string): Promise<number | und
 export const brokenApis: readonly BrokenStore[] = [
   keeps("loses the name of an API", (given) => ({ ...given, name: undefined })),
   keeps("loses the defaults of an API", (given) => ({ ...given, defaults: {} })),
+  keeps("loses that an API requires owners", (given) => ({ ...given, ownersRequired: false })),
   keeps("takes a default counter at 0 for none", (given) => ({
     ...given,
     defaults: { ...given.defaults, remaining: given.defaults.remaining || undefined },

@@ -40,6 +40,7 @@ describe.each(oneEngine)("on $name", (engine) => {
         defaults: storedDefaults,
         ...moments,
         version: 1,
+        ownersRequired: false,
       });
       expect(await apis.getApi({ apiId: "payments" })).toEqual(created);
       await expect(apis.createApi({ apiId: "payments" })).rejects.toThrow("exists already");
@@ -57,13 +58,19 @@ describe.each(oneEngine)("on $name", (engine) => {
       expect((await keys.getKey({ keyId: plain.keyId })).costMax).toBeUndefined();
 
       const generated = await apis.createApi({});
-      expect(generated).toEqual({ apiId: expect.stringMatching(/^api_[0-9A-Za-z]{22}$/), ...moments, version: 1 });
+      expect(generated).toEqual({
+        apiId: expect.stringMatching(/^api_[0-9A-Za-z]{22}$/),
+        ...moments,
+        version: 1,
+        ownersRequired: false,
+      });
       const update = { apiId: "payments", ifVersion: 1, defaults: { remaining: 0 } };
       const updated = {
         ...created,
         defaults: { ...storedDefaults, remaining: 0 },
         updatedAt: expect.any(Number),
         version: 2,
+        ownersRequired: false,
       };
       expect(await apis.updateApi(update)).toEqual(updated);
       await expect(apis.updateApi(update)).rejects.toThrow("its version is not ifVersion");

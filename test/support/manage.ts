@@ -58,13 +58,11 @@ export async function setRateLimit(
 export function createApi(
   management: Changes,
   apiId: string,
-  given: Partial<Pick<NewApi, "name" | "defaults">> & { readonly atMs?: number; record?: IdempotencyRecord } = {},
+  given: Partial<NewApi> & { readonly atMs?: number; record?: IdempotencyRecord } = {},
 ): Promise<Outcome<"createApi">> {
-  const { name, defaults = {}, atMs = 1, record } = given;
-  return management.change(
-    { kind: "createApi", created: { id: apiId, name, defaults }, event: testEvent(atMs) },
-    record,
-  );
+  const { atMs = 1, record, ...properties } = given;
+  const created = { name: undefined, defaults: {}, ownersRequired: false, ...properties, id: apiId };
+  return management.change({ kind: "createApi", created, event: testEvent(atMs) }, record);
 }
 
 export function updateApi(

@@ -47,8 +47,9 @@ export class MemoryApis {
     const api = this.#apis.get(id);
     if (api === undefined) return { outcome: "missing" };
     if ((ifVersion ?? api.version) !== api.version) return { outcome: "conflict", reason: "version" };
-    const { name = api.name, defaults = api.defaults } = changes;
-    const updated = { ...api, name: name ?? undefined, defaults, updatedAtMs: event.atMs, version: api.version + 1 };
+    const { name = api.name, defaults = api.defaults, ownersRequired = api.ownersRequired } = changes;
+    const changed = { name: name ?? undefined, defaults, ownersRequired };
+    const updated = { ...api, ...changed, updatedAtMs: event.atMs, version: api.version + 1 };
     this.#apis.set(id, updated);
     return { outcome: "done", changed: [], answer: updated };
   }

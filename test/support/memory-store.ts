@@ -70,7 +70,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   function create({ created: key, event, apiMustExist = false }: CreateKey): Outcome {
     if (apis.get(key.apiId) === undefined) {
       if (apiMustExist) return { outcome: "missing" };
-      apis.add({ id: key.apiId, name: undefined, defaults: {} }, event.atMs);
+      apis.add({ id: key.apiId, name: undefined, defaults: {}, ownersRequired: false }, event.atMs);
     }
     if (apis.isStopped(key.apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     keys.set(key.id, key);

@@ -75,7 +75,7 @@ export function commandsOn(apiId: string): { readonly [Kind in CommandKind]: Ext
     },
     createApi: {
       kind: "createApi",
-      created: { id: `new ${apiId}`, name: undefined, defaults: {} },
+      created: { id: `new ${apiId}`, name: undefined, defaults: {}, ownersRequired: false },
       event: testEvent(),
     },
     updateApi: { kind: "updateApi", id: apiId, changes: { name: "name" }, event: testEvent() },

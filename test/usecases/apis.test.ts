@@ -15,7 +15,7 @@ import { deleteApiKeys, stopApi, createApi as storeApi, createKey as storeKey } 
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
-const request: NewApi = { id: "api", name: "name", defaults: { remaining: 5 } };
+const request: NewApi = { id: "api", name: "name", ownersRequired: false, defaults: { remaining: 5 } };
 
 function setUp() {
   const clock = new TestClock("2026-11-15T12:00:00Z");

@@ -24,6 +24,7 @@ const api = {
   apiId,
   name: "Weather",
   defaults: { prefix: "live", ratelimit: { async: true, limit: 100, duration: 60_000 } },
+  ownersRequired: false,
   createdAt,
   updatedAt: createdAt,
   version: 1,
@@ -84,7 +85,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   "/v1/apis.listApis": { request: { limit: 10 }, response: { apis: [api] } },
   "/v1/apis.updateApi": {
     request: { apiId, name: "Weather and tides", defaults: null, ifVersion: 1 },
-    response: { apiId, name: "Weather and tides", createdAt, updatedAt, version: 2 },
+    response: { apiId, name: "Weather and tides", ownersRequired: false, createdAt, updatedAt, version: 2 },
   },
   "/v1/owners.createOwner": {
     request: {

@@ -38,6 +38,15 @@ export declare type CreateApiRequest = Message<"latchkey.v1.CreateApiRequest"> &
    * @generated from field: latchkey.v1.KeyDefaults defaults = 3;
    */
   defaults?: KeyDefaults | undefined;
+
+  /**
+   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise
+   * `createKey`, `importKeys` and a change of `ownerId` are a `NOT_FOUND`; keys without an owner are not concerned, nor are those
+   * that exist. Without it, a misspelt `ownerId` issues a key without the owner's limits. Default: `false`.
+   *
+   * @generated from field: optional bool owners_required = 4;
+   */
+  ownersRequired?: boolean | undefined;
 };
 
 /**
@@ -149,6 +158,13 @@ export declare type Api = Message<"latchkey.v1.Api"> & {
    * @generated from field: uint32 version = 6;
    */
   version: number;
+
+  /**
+   * Whether its keys can only name owners that have a record.
+   *
+   * @generated from field: bool owners_required = 7;
+   */
+  ownersRequired: boolean;
 };
 
 /**
@@ -363,6 +379,13 @@ export declare type UpdateApiRequest = Message<"latchkey.v1.UpdateApiRequest"> &
    * @generated from field: google.protobuf.FieldMask update_mask = 5;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Whether its keys can only name owners that have a record. Keys that exist stay as they are.
+   *
+   * @generated from field: optional bool owners_required = 6;
+   */
+  ownersRequired?: boolean | undefined;
 };
 
 /**

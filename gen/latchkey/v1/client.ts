@@ -8,6 +8,12 @@ export interface CreateApiRequest {
   name?: string | undefined;
   /** What new keys take over where their request is silent. Default: nothing. */
   defaults?: KeyDefaults | undefined;
+  /**
+   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise
+   * `createKey`, `importKeys` and a change of `ownerId` are a `NOT_FOUND`; keys without an owner are not concerned, nor are those
+   * that exist. Without it, a misspelt `ownerId` issues a key without the owner's limits. Default: `false`.
+   */
+  ownersRequired?: boolean | undefined;
 }
 
 /** What new keys of an API take over, each field on its own, where `createKey` leaves it out. */
@@ -67,6 +73,8 @@ export interface Api {
   updatedAt: number;
   /** Counts the changes of the API, its creation included. */
   version: number;
+  /** Whether its keys can only name owners that have a record. */
+  ownersRequired: boolean;
 }
 
 /** What new keys of an API take over where their request is silent. A field that is absent has no default. */
@@ -143,6 +151,8 @@ export interface UpdateApiRequest {
    * `refill`; `null` in it removes a default, and `null` for all of it leaves none.
    */
   defaults?: KeyDefaultsUpdate | null | undefined;
+  /** Whether its keys can only name owners that have a record. Keys that exist stay as they are. */
+  ownersRequired?: boolean | undefined;
 }
 
 /** The API to delete. */
@@ -1264,6 +1274,7 @@ export const methods = {
         "defaults.refill.amount",
         "defaults.refill.carryOver",
         "defaults.costMax",
+        "ownersRequired",
       ],
     },
     getApi: {
@@ -1302,6 +1313,7 @@ export const methods = {
         "defaults.refill.amount",
         "defaults.refill.carryOver",
         "defaults.costMax",
+        "ownersRequired",
       ],
     },
     deleteApi: {

@@ -556,6 +556,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "message",
       "message": "KeyDefaults",
       "details": "What new keys take over where their request is silent. Default: nothing."
+    },
+    {
+      "name": "ownersRequired",
+      "type": "boolean",
+      "details": "Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise createKey, importKeys and a change of ownerId are a NOT_FOUND; keys without an owner are not concerned, nor are those that exist. Without it, a misspelt ownerId issues a key without the owner's limits. Default: false."
     }
   ],
   "KeyDefaults": [
@@ -672,6 +677,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "integer",
       "isRequired": true,
       "details": "Counts the changes of the API, its creation included."
+    },
+    {
+      "name": "ownersRequired",
+      "type": "boolean",
+      "isRequired": true,
+      "details": "Whether its keys can only name owners that have a record."
     }
   ],
   "StoredKeyDefaults": [
@@ -808,6 +819,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "message": "KeyDefaultsUpdate",
       "canBeNull": true,
       "details": "What new keys take over where their request is silent. What is absent in it stays as it is, also inside ratelimit and refill; null in it removes a default, and null for all of it leaves none."
+    },
+    {
+      "name": "ownersRequired",
+      "type": "boolean",
+      "details": "Whether its keys can only name owners that have a record. Keys that exist stay as they are."
     }
   ],
   "DeleteApiRequest": [

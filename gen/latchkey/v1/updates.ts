@@ -18,6 +18,7 @@ export type Updates = {
   "latchkey.v1.UpdateApiRequest": {
     readonly name?: NonNullable<UpdateApiRequest["name"]> | null;
     readonly defaults?: KeyDefaultsUpdate | null;
+    readonly ownersRequired?: NonNullable<UpdateApiRequest["ownersRequired"]>;
   };
   "latchkey.v1.UpdateKeyRequest": {
     readonly ownerId?: NonNullable<UpdateKeyRequest["ownerId"]> | null;

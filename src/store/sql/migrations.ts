@@ -241,4 +241,8 @@ export const migrations: readonly StatementsMigration[] = [
     name: "0003-environments",
     up: (db) => [sql`ALTER TABLE keys ADD COLUMN environment text`.compile(db)],
   },
+  {
+    name: "0004-required-owners",
+    up: (db) => [sql`ALTER TABLE apis ADD COLUMN owners_required integer NOT NULL DEFAULT 0`.compile(db)],
+  },
 ];
