@@ -89,8 +89,7 @@ const noneYet: readonly string[] = [];
 export function createMetrics(): MetricsRegistry {
   const registry = new Registry();
   const registers = [registry];
-  const tally = <Value extends string>(name: string, help: string, label: string, values: readonly Value[]) =>
-    createTally(registry, { name, help, label, values });
+  const tally = <Value extends string>(...of: [string, string, string, readonly Value[]]) => createTally(registry, of);
   const count = (name: string, help: string) => new Counter({ name, help, registers });
   const verified = tally("latchkey_verifications_total", "Verifications by outcome.", "code", noneYet);
   const calls = new TalliedHistogram(registry, {

@@ -11,14 +11,8 @@ import { Counter, type Histogram, type Metric, type Registry } from "prom-client
  */
 export function createTally<Value extends string>(
   registry: Registry,
-  options: {
-    readonly name: string;
-    readonly help: string;
-    readonly label: string;
-    readonly values: readonly Value[];
-  },
+  [name, help, label, values]: readonly [name: string, help: string, label: string, values: readonly Value[]],
 ): (value: Value, count?: number) => void {
-  const { name, help, label, values } = options;
   const counts = new Map<string, { count: number }>(values.map((value) => [value, { count: 0 }]));
   new Counter({
     name,

@@ -1,12 +1,15 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
+  ChangeSchema,
   FeedNewsSchema,
   FeedPositionSchema,
+  Change as WireChange,
   FeedNews as WireNews,
   FeedPosition as WirePosition,
 } from "../../gen/latchkey/core/v2/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../store/change-feed.ts";
+import type { Change } from "../store/changes.ts";
 import { InvalidMessage } from "./wire.ts";
 
 /*
@@ -38,33 +41,47 @@ export function checkPosition(position: FeedPosition): FeedPosition {
   return position;
 }
 
-export function toWireNews({
-  position,
-  changed,
-  hasImportedKeys,
-  ageMs,
-}: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
+export function toWireNews(news: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
+  const { position, changed, hasImportedKeys, ageMs } = news;
   const everything = changed === "everything";
-  const changes = everything ? [] : changed;
-  const keys = changes.filter((change) => change.kind === "key");
-  const owners = changes.filter((change) => change.kind === "owner");
-  return {
-    position: toWirePosition(position),
-    everything,
-    keys: keys.map(({ keyId, digests }) => ({ keyId, digests: [...digests] })),
-    owners: owners.map(({ ownerId, isNew }) => ({ ownerId, isNew })),
-    rootKeys: changes.some(({ kind }) => kind === "rootKeys"),
-    hasImportedKeys,
-    ageMs,
-  };
+  const changes = everything ? [] : changed.map(toWireChange);
+  return { position: toWirePosition(position), everything, changes, hasImportedKeys, ageMs };
 }
 
-export function fromWireNews(news: WireNews): FeedNews {
-  const { position, everything, keys, owners, rootKeys, hasImportedKeys, ageMs } = news;
+export function fromWireNews({ position, everything, changes, hasImportedKeys, ageMs }: WireNews): FeedNews {
   if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
-  const changes: FeedChange[] = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }));
-  for (const { ownerId, isNew } of owners) changes.push({ kind: "owner", ownerId, isNew });
-  if (rootKeys) changes.push({ kind: "rootKeys" });
-  const changed = everything ? "everything" : changes;
+  const changed = everything ? "everything" : (changes.flatMap(fromWireChange) as FeedChange[]);
   return { position: fromWirePosition(position), changed, hasImportedKeys, ageMs };
+}
+
+export function toWireChange(change: Change): MessageInitShape<typeof ChangeSchema> {
+  switch (change.kind) {
+    case "key": {
+      const { keyId, digests } = change;
+      if (digests === undefined) return { what: { case: "keyId", value: keyId } };
+      return { what: { case: "key", value: { keyId, digests: [...digests] } } };
+    }
+    case "owner":
+      return { what: { case: "owner", value: { ownerId: change.ownerId, isNew: change.isNew } } };
+    case "rootKeys":
+    case "imports":
+      return { what: { case: change.kind, value: true } };
+  }
+}
+
+/** Ignores unknown kinds: this version caches nothing of that kind. */
+export function fromWireChange({ what }: WireChange): Change[] {
+  switch (what.case) {
+    case "key":
+      return [{ kind: "key", keyId: what.value.keyId, digests: what.value.digests }];
+    case "keyId":
+      return [{ kind: "key", keyId: what.value, digests: undefined }];
+    case "owner":
+      return [{ kind: "owner", ownerId: what.value.ownerId, isNew: what.value.isNew }];
+    case "rootKeys":
+    case "imports":
+      return [{ kind: what.case }];
+    default:
+      return [];
+  }
 }

@@ -1,7 +1,4 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
-  type ManagementAnswer_Change,
-  type ManagementAnswer_ChangeSchema,
   type ManagementAnswer as WireAnswer,
   type ManagementCall as WireCall,
   ManagementCall_Encoding as WireEncoding,
@@ -11,6 +8,7 @@ import { Unavailable } from "../domain/unavailable.ts";
 import type { Change } from "../store/changes.ts";
 import { impossible, optional, text } from "./checks.ts";
 import { type Answered, InvalidMessage, type Question, rootKeyMax } from "./wire.ts";
+import { fromWireChange, toWireChange } from "./wire-feed.ts";
 
 /* Management calls as they go over the internal streams. */
 
@@ -87,37 +85,5 @@ function fromWireResult(result: WireAnswer["result"]): ForwardedAnswer {
     }
     default:
       throw new Unavailable("the coordinator has given an answer of another kind");
-  }
-}
-
-function toWireChange(change: Change): MessageInitShape<typeof ManagementAnswer_ChangeSchema> {
-  switch (change.kind) {
-    case "key": {
-      const { keyId, digests } = change;
-      if (digests === undefined) return { what: { case: "keyId", value: keyId } };
-      return { what: { case: "key", value: { keyId, digests: [...digests] } } };
-    }
-    case "owner":
-      return { what: { case: "owner", value: { ownerId: change.ownerId, isNew: change.isNew } } };
-    case "rootKeys":
-    case "imports":
-      return { what: { case: change.kind, value: true } };
-  }
-}
-
-/** Ignores unknown kinds: this version caches nothing of that kind. */
-function fromWireChange({ what }: ManagementAnswer_Change): Change[] {
-  switch (what.case) {
-    case "key":
-      return [{ kind: "key", keyId: what.value.keyId, digests: what.value.digests }];
-    case "keyId":
-      return [{ kind: "key", keyId: what.value, digests: undefined }];
-    case "owner":
-      return [{ kind: "owner", ownerId: what.value.ownerId, isNew: what.value.isNew }];
-    case "rootKeys":
-    case "imports":
-      return [{ kind: what.case }];
-    default:
-      return [];
   }
 }

@@ -18,20 +18,14 @@ export function fromCursor(list: List, cursor: string): string {
   const text = Buffer.from(cursor, "base64url").toString();
   const position = text.slice(0, Math.max(0, text.lastIndexOf(".")));
   // Compared as a whole, because the decoder passes over what is not base64url.
-  if (patterns[list].test(position) && toCursor(list, position) === cursor) return position;
+  if ((list === "apis" ? apiPattern : idPattern).test(position) && toCursor(list, position) === cursor) return position;
   throw new InvalidRequest([{ path: "cursor", message: "must be the cursor of a page of this list" }]);
 }
 
 const idPattern = /^\w{1,64}$/;
 
-/** Of APIs it is when they were created, and the id. */
-const patterns: { readonly [Name in List]: RegExp } = {
-  keys: idPattern,
-  rootKeys: idPattern,
-  events: idPattern,
-  owners: idPattern,
-  apis: /^[1-9]\d{0,14} [^\0]{1,255}$/su,
-};
+/** When the API was created, and its id. */
+const apiPattern = /^[1-9]\d{0,14} [^\0]{1,255}$/su;
 
 function checkOf(list: List, position: string): string {
   return createHash("sha256").update(`${list} ${position}`).digest("hex").slice(0, 8);

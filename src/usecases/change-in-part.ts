@@ -7,25 +7,16 @@ const triesMax = 50;
 /** Nothing has this version, so a command with it changes nothing. It still tells what is missing, or was done before. */
 const noVersion = 0;
 
-interface ChangeInPart<Stored, Changes, Result> {
-  /** The version that the caller asks for. */
-  readonly ifVersion: number | undefined;
-  readonly read: () => Promise<Stored | undefined>;
-  /** Throws `IncompleteRule`. */
-  readonly complete: (stored: Stored) => Changes;
-  readonly change: (changes: Changes | Record<string, never>, ifVersion: number | undefined) => Promise<Result>;
-}
-
 /**
  * Makes a change that says only a part of a rule: completed by what is stored, and only if that is still stored then. If it
  * was changed meanwhile, it is read again, unless the caller has asked for a version. Throws `IncompleteRule`.
  */
-export async function changeInPart<Stored extends { readonly version: number }, Changes, Result extends object>({
-  ifVersion,
-  read,
-  complete,
-  change,
-}: ChangeInPart<Stored, Changes, Result>): Promise<Result> {
+export async function changeInPart<Stored extends { readonly version: number }, Result extends object>(
+  ifVersion: number | undefined,
+  read: () => Promise<Stored | undefined>,
+  complete: (stored: Stored) => object,
+  change: (changes: object, ifVersion: number | undefined) => Promise<Result>,
+): Promise<Result> {
   for (let tries = 1; tries <= triesMax; tries++) {
     const stored = await read();
     const completed = stored && unlessIncomplete(() => complete(stored));
@@ -35,14 +26,14 @@ export async function changeInPart<Stored extends { readonly version: number }, 
       if (!isVersionConflict(outcome) || isOtherVersion) return outcome;
       if (completed !== undefined) throw completed;
     } else {
-      const outcome = await change(completed as Changes, ifVersion ?? stored.version);
+      const outcome = await change(completed as object, ifVersion ?? stored.version);
       if (!isVersionConflict(outcome) || ifVersion !== undefined) return outcome;
     }
   }
   throw new Unavailable("others have changed it each time");
 }
 
-function unlessIncomplete<Changes>(complete: () => Changes): Changes | IncompleteRule {
+function unlessIncomplete(complete: () => object): object {
   try {
     return complete();
   } catch (error) {

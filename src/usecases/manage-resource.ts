@@ -53,12 +53,7 @@ export async function updateResource<Of extends Resource>(
   };
   const outcome = await (areWhole(fields, parts)
     ? change(completeChanges(fields, parts, {}), ifVersion)
-    : changeInPart({
-        ifVersion,
-        read,
-        complete: (stored) => completeChanges(fields, parts, fieldsOf(stored)),
-        change,
-      }));
+    : changeInPart(ifVersion, read, (stored) => completeChanges(fields, parts, fieldsOf(stored)), change));
   if (outcome.outcome === "conflict") throw new StateConflict(outcome.reason);
   if (outcome.outcome === "repeated") return read();
   return outcome.outcome === "done" ? (outcome.answer as StoredResources[Of]) : undefined;

@@ -16,35 +16,21 @@ export class NoSuchOwner extends Error {
  * see. An owner that is deleted at the same moment may still be named; its keys stay too.
  */
 export async function haveOwners(command: Command, stored: Pick<Management, "read">): Promise<boolean> {
-  const { apiId, ownerIds } = await namedBy(command, stored);
-  if (apiId === undefined || ownerIds.size === 0) return true;
+  const ownerIds = new Set(keysIn(command).flatMap(({ ownerId }) => ownerId ?? []));
+  if (ownerIds.size === 0) return true;
+  const before = command.kind === "updateKey" ? await stored.read({ kind: "key", id: command.id }) : undefined;
+  const apiId = before?.apiId ?? (keysIn(command)[0] as { readonly apiId?: string }).apiId;
+  // A key that is not there, or whose owner stays.
+  if (apiId === undefined || (before?.ownerId !== undefined && ownerIds.has(before.ownerId))) return true;
   const api = await stored.read({ kind: "api", id: apiId });
   if (!api?.ownersRequired) return true;
-  const owners = await Promise.all([...ownerIds].map((id) => stored.read({ kind: "owner", id })));
+  const owners = await Promise.all(Array.from(ownerIds, (id) => stored.read({ kind: "owner", id })));
   return owners.every((owner) => owner !== undefined && concernsApi(owner, apiId));
 }
 
-/** The API of the keys, and the owners that they are given. */
-async function namedBy(command: Command, stored: Pick<Management, "read">) {
-  switch (command.kind) {
-    case "createKey":
-      return { apiId: command.created.apiId, ownerIds: ownersOf([command.created]) };
-    case "importKeys":
-      return { apiId: command.apiId, ownerIds: ownersOf(command.keys) };
-    case "updateKey": {
-      if (!command.changes.ownerId) return nothing;
-      const key = await stored.read({ kind: "key", id: command.id });
-      return key?.ownerId === command.changes.ownerId
-        ? nothing
-        : { apiId: key?.apiId, ownerIds: ownersOf([command.changes]) };
-    }
-    default:
-      return nothing;
-  }
-}
-
-const nothing = { apiId: undefined, ownerIds: new Set<string>() };
-
-function ownersOf(keys: readonly { readonly ownerId?: string | null | undefined }[]): ReadonlySet<string> {
-  return new Set(keys.flatMap(({ ownerId }) => ownerId ?? []));
+/** What the command says of keys. */
+function keysIn(command: Command): readonly { readonly ownerId?: string | null | undefined }[] {
+  if (command.kind === "createKey") return [command.created];
+  if (command.kind === "importKeys") return command.keys;
+  return command.kind === "updateKey" ? [command.changes] : [];
 }

@@ -152,7 +152,7 @@ describe.concurrent("a command", () => {
       shell("latchkey apis get hostile --json", atService()),
       runOnTerminal(`${defineLatchkey()}\nlatchkey apis get hostile --json`, options),
     ]);
-    expect(table.stdout).toContain("name        a\\u001b[31m\\u000ab\\u202e\\u009b31m\\u0085\\u007f\n");
+    expect(table.stdout).toContain("name             a\\u001b[31m\\u000ab\\u202e\\u009b31m\\u0085\\u007f\n");
     expect(piped.stdout).toContain(JSON.stringify(name));
     expect(json.shown).toContain('\n  "name": "a\\u001b[31m\\nb\\u202e\\u009b31m\\u0085\\u007f",\n');
     expect(JSON.parse(json.shown)).toEqual(JSON.parse(piped.stdout));

@@ -137,7 +137,7 @@ function bytesOf({ answer }: Answer): number {
     case "owner":
       return ownerLength(answer.value?.owner);
     case "feed":
-      return 200 * (answer.value?.keys?.length ?? 0) + 300 * (answer.value?.owners?.length ?? 0);
+      return 300 * (answer.value?.changes?.length ?? 0);
     case "management":
       return pieceBytes + 150 * (answer.value?.changes?.length ?? 0);
     case "holders":

@@ -12,25 +12,24 @@ interface Aliases {
   readonly inside: readonly DescField[];
 }
 
+const none: Aliases = { pairs: [], inside: [] };
 const known = new WeakMap<DescMessage, Aliases>();
 
 function aliasesOf(desc: DescMessage): Aliases {
-  let found = known.get(desc);
-  if (found === undefined) {
-    // Known before it is read to the end: a message may contain itself.
-    known.set(desc, { pairs: [], inside: [] });
-    const pairs = desc.fields.flatMap((alias) => {
-      const target = desc.fields.find(({ name }) => name === getOption(alias, alias_of));
-      return target === undefined ? [] : [{ alias, target }];
-    });
-    const inside = desc.fields.filter(({ message }) => {
-      const { pairs, inside } = message === undefined ? { pairs: [], inside: [] } : aliasesOf(message);
-      return pairs.length + inside.length > 0;
-    });
-    found = { pairs, inside };
-    known.set(desc, found);
-  }
-  return found;
+  const found = known.get(desc);
+  if (found !== undefined) return found;
+  // Known before it is read to the end: a message may contain itself.
+  known.set(desc, none);
+  const pairs = desc.fields.flatMap((alias) => {
+    const target = desc.fields.find(({ name }) => name === getOption(alias, alias_of));
+    return target === undefined ? [] : [{ alias, target }];
+  });
+  const inside = desc.fields.filter(({ message }) => {
+    const { pairs, inside } = message === undefined ? none : aliasesOf(message);
+    return pairs.length + inside.length > 0;
+  });
+  known.set(desc, { pairs, inside });
+  return { pairs, inside };
 }
 
 /**

@@ -25,212 +25,77 @@ export interface IndexMigration {
 export const migrations: readonly StatementsMigration[] = [
   {
     name: "0001-first",
-    up: (db, inPrimaryKey) => [
-      db.schema
-        .createTable("apis")
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("name", "text")
-        .addColumn("defaults", "text", (column) => column.notNull())
-        .addColumn("is_deleting", "integer", (column) => column.notNull())
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("version", "bigint", (column) => column.notNull())
-        .addColumn("event_id", "text", (column) => column.notNull())
-        .compile(),
-      db.schema.createIndex("apis_by_creation").on("apis").columns(["created_at_ms", "id"]).compile(),
-      db.schema
-        .createTable("keys")
-        // Of the key's secret. The primary key, so that a look-up finds everything in one search.
-        .addColumn("digest", "text", (column) => column.primaryKey())
-        // Ids sort by the time at which they were made.
-        .addColumn("id", "text", (column) => column.notNull().unique())
-        .addColumn("api_id", "text", (column) => column.notNull().references("apis.id"))
-        .addColumn("start", "text", (column) => column.notNull())
-        .addColumn("owner_id", "text")
-        .addColumn("name", "text")
-        .addColumn("meta", "text", (column) => column.notNull())
-        .addColumn("enabled", "integer", (column) => column.notNull())
-        .addColumn("expires_at_ms", "bigint")
-        .addColumn("ratelimit_async", "integer")
-        .addColumn("ratelimit_limit", "bigint")
-        .addColumn("ratelimit_duration_ms", "bigint")
-        .addColumn("ratelimits", "text")
-        .addColumn("cost_max", "bigint")
-        .addColumn("permissions", "text")
-        .addColumn("ip_allow", "text")
-        .addColumn("has_counter", "integer", (column) => column.notNull())
-        .addCheckConstraint(hasCounterCheck, sql`has_counter in (0, 1)`)
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("version", "bigint", (column) => column.notNull())
-        .addColumn("event_id", "text", (column) => column.notNull())
-        .addColumn("secret_created_at_ms", "bigint", (column) => column.notNull())
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      db.schema
-        .createTable("ending_secrets")
-        .addColumn("digest", "text", (column) => column.primaryKey())
-        .addColumn("key_id", "text", (column) => column.notNull().unique().references("keys.id").onDelete("cascade"))
-        .addColumn("start", "text", (column) => column.notNull())
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      db.schema.createIndex("ending_secrets_expiry").on("ending_secrets").column("expires_at_ms").compile(),
-      // For lists. What they filter by is in the index too, so that keys which do not match need not be read.
-      db.schema.createIndex("keys_by_api").on("keys").columns(["api_id", "id", "enabled", "expires_at_ms"]).compile(),
-      db.schema
-        .createIndex("keys_by_owner")
-        .on("keys")
-        .columns(["owner_id", "id", "enabled", "expires_at_ms"])
-        .where("owner_id", "is not", null)
-        .compile(),
-      db.schema
-        .createIndex("keys_by_owner_and_api")
-        .on("keys")
-        .columns(["owner_id", "api_id", "id", "enabled", "expires_at_ms"])
-        .where("owner_id", "is not", null)
-        .compile(),
-      db.schema
-        .createIndex("keys_by_name")
-        .on("keys")
-        .columns(["api_id", "name", "id"])
-        .where("name", "is not", null)
-        .compile(),
-      db.schema.createIndex("keys_by_start").on("keys").columns(["api_id", "start", "id"]).compile(),
-      // Keys do not refer to it: most name owners that have no record.
-      db.schema
-        .createTable("owners")
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("list_id", "text", (column) => column.notNull().unique())
-        .addColumn("meta", "text", (column) => column.notNull())
-        .addColumn("enabled", "integer", (column) => column.notNull())
-        .addColumn("api_ids", "text")
-        .addColumn("first_api_id", "text")
-        .addColumn("ratelimits", "text")
-        .addColumn("has_counter", "integer", (column) => column.notNull())
-        .addCheckConstraint(ownerHasCounterCheck, sql`has_counter in (0, 1)`)
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("version", "bigint", (column) => column.notNull())
-        .addColumn("event_id", "text", (column) => column.notNull())
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      // For root keys that are limited to APIs.
-      db.schema
-        .createIndex("owners_by_first_api")
-        .on("owners")
-        .columns(["first_api_id", "list_id"])
-        .where("first_api_id", "is not", null)
-        .compile(),
-      db.schema
-        .createTable("counters")
-        .addColumn("subject", "text", (column) => column.primaryKey())
-        .addColumn("remaining", "bigint", (column) => column.notNull())
-        .addCheckConstraint(remainingMinCheck, sql`remaining >= 0`)
-        .addCheckConstraint(remainingMaxCheck, sql`remaining <= ${sql.lit(remainingMax)}`)
-        .addColumn("refill_interval", "text", (column) => column.check(sql`refill_interval in ('daily', 'monthly')`))
-        .addColumn("refill_amount", "bigint")
-        .addColumn("refill_carry_over", "integer")
-        .addColumn("refilled_through_ms", "bigint")
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      db.schema
-        .createTable("permit_windows")
-        .addColumn("subject", "text", (column) => column.primaryKey())
-        .addColumn("gen", "bigint", (column) => column.notNull())
-        .addColumn("ends_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("window_duration_ms", "bigint", (column) => column.notNull())
-        .addColumn("clamped_ends_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("granted", "bigint", (column) => column.notNull().check(sql`granted >= 0`))
-        .addColumn("spent", "bigint", (column) => column.notNull().check(sql`spent >= 0`))
-        .addColumn("contended", "integer", (column) => column.notNull())
-        .addColumn("rule_limit", "bigint")
-        .addColumn("rule_duration_ms", "bigint")
-        .addColumn("owner_id", "text")
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      db.schema
-        .createIndex("permit_windows_by_owner")
-        .on("permit_windows")
-        .column("owner_id")
-        .where("owner_id", "is not", null)
-        .compile(),
-      db.schema
-        .createTable("root_keys")
+    up: (db, inPrimaryKey) =>
+      [
+        sql`CREATE TABLE apis (id text PRIMARY KEY, name text, defaults text NOT NULL, is_deleting integer NOT NULL,
+          created_at_ms bigint NOT NULL, updated_at_ms bigint NOT NULL, version bigint NOT NULL, event_id text NOT NULL)`,
+        sql`CREATE INDEX apis_by_creation ON apis (created_at_ms, id)`,
+        // The digest of its secret is the primary key, so that a look-up finds everything in one search. Ids sort by the time at
+        // which they were made.
+        sql`CREATE TABLE keys (digest text PRIMARY KEY, id text NOT NULL UNIQUE, api_id text NOT NULL REFERENCES apis (id),
+          start text NOT NULL, owner_id text, name text, meta text NOT NULL, enabled integer NOT NULL, expires_at_ms bigint,
+          ratelimit_async integer, ratelimit_limit bigint, ratelimit_duration_ms bigint, ratelimits text, cost_max bigint,
+          permissions text, ip_allow text, has_counter integer NOT NULL,
+          created_at_ms bigint NOT NULL, updated_at_ms bigint NOT NULL, version bigint NOT NULL, event_id text NOT NULL,
+          secret_created_at_ms bigint NOT NULL,
+          CONSTRAINT ${sql.ref(hasCounterCheck)} CHECK (has_counter IN (0, 1))) ${inPrimaryKey}`,
+        sql`CREATE TABLE ending_secrets (digest text PRIMARY KEY,
+          key_id text NOT NULL UNIQUE REFERENCES keys (id) ON DELETE CASCADE, start text NOT NULL,
+          created_at_ms bigint NOT NULL, expires_at_ms bigint NOT NULL) ${inPrimaryKey}`,
+        sql`CREATE INDEX ending_secrets_expiry ON ending_secrets (expires_at_ms)`,
+        // For lists. What they filter by is in the index too, so that keys which do not match need not be read.
+        sql`CREATE INDEX keys_by_api ON keys (api_id, id, enabled, expires_at_ms)`,
+        sql`CREATE INDEX keys_by_owner ON keys (owner_id, id, enabled, expires_at_ms) WHERE owner_id IS NOT NULL`,
+        sql`CREATE INDEX keys_by_owner_and_api ON keys (owner_id, api_id, id, enabled, expires_at_ms)
+          WHERE owner_id IS NOT NULL`,
+        sql`CREATE INDEX keys_by_name ON keys (api_id, name, id) WHERE name IS NOT NULL`,
+        sql`CREATE INDEX keys_by_start ON keys (api_id, start, id)`,
+        // Keys do not refer to it: most name owners that have no record.
+        sql`CREATE TABLE owners (id text PRIMARY KEY, list_id text NOT NULL UNIQUE, meta text NOT NULL,
+          enabled integer NOT NULL, api_ids text, first_api_id text, ratelimits text, has_counter integer NOT NULL,
+          created_at_ms bigint NOT NULL, updated_at_ms bigint NOT NULL, version bigint NOT NULL, event_id text NOT NULL,
+          CONSTRAINT ${sql.ref(ownerHasCounterCheck)} CHECK (has_counter IN (0, 1))) ${inPrimaryKey}`,
+        // For root keys that are limited to APIs.
+        sql`CREATE INDEX owners_by_first_api ON owners (first_api_id, list_id) WHERE first_api_id IS NOT NULL`,
+        sql`CREATE TABLE counters (subject text PRIMARY KEY, remaining bigint NOT NULL,
+          refill_interval text CHECK (refill_interval IN ('daily', 'monthly')), refill_amount bigint,
+          refill_carry_over integer, refilled_through_ms bigint,
+          CONSTRAINT ${sql.ref(remainingMinCheck)} CHECK (remaining >= 0),
+          CONSTRAINT ${sql.ref(remainingMaxCheck)} CHECK (remaining <= ${sql.lit(remainingMax)})) ${inPrimaryKey}`,
+        sql`CREATE TABLE permit_windows (subject text PRIMARY KEY, gen bigint NOT NULL, ends_at_ms bigint NOT NULL,
+          window_duration_ms bigint NOT NULL, clamped_ends_at_ms bigint NOT NULL,
+          granted bigint NOT NULL CHECK (granted >= 0), spent bigint NOT NULL CHECK (spent >= 0),
+          contended integer NOT NULL, rule_limit bigint, rule_duration_ms bigint, owner_id text) ${inPrimaryKey}`,
+        sql`CREATE INDEX permit_windows_by_owner ON permit_windows (owner_id) WHERE owner_id IS NOT NULL`,
         // The generated one has a fixed id: of several first starts only one can store its root key.
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("digest", "text", (column) => column.notNull().unique())
-        .addColumn("start", "text", (column) => column.notNull())
-        .addColumn("name", "text")
-        .addColumn("permissions", "text", (column) => column.notNull())
-        .addColumn("api_ids", "text")
-        .addColumn("expires_at_ms", "bigint")
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
-        .addColumn("version", "bigint", (column) => column.notNull())
-        .addColumn("event_id", "text", (column) => column.notNull())
-        .compile(),
-      db.schema
-        .createTable("events")
+        sql`CREATE TABLE root_keys (id text PRIMARY KEY, digest text NOT NULL UNIQUE, start text NOT NULL, name text,
+          permissions text NOT NULL, api_ids text, expires_at_ms bigint,
+          created_at_ms bigint NOT NULL, updated_at_ms bigint NOT NULL, version bigint NOT NULL, event_id text NOT NULL)`,
         // Ids sort by the time at which they were made.
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("at_ms", "bigint", (column) => column.notNull())
-        .addColumn("method", "text", (column) => column.notNull())
-        .addColumn("actor", "text", (column) => column.notNull())
-        .addColumn("target_id", "text", (column) => column.notNull())
-        .addColumn("api_id", "text")
-        .addColumn("api_ids", "text")
-        .addColumn("fields", "text", (column) => column.notNull())
-        .addColumn("version", "bigint")
-        .modifyEnd(inPrimaryKey)
-        .compile(),
-      db.schema.createIndex("events_by_target").on("events").columns(["target_id", "id"]).compile(),
-      db.schema.createIndex("events_by_actor").on("events").columns(["actor", "id"]).compile(),
-      db.schema.createIndex("events_by_method").on("events").columns(["method", "id"]).compile(),
-      // For root keys that are limited to APIs.
-      db.schema.createIndex("events_by_target_and_api").on("events").columns(["target_id", "api_id", "id"]).compile(),
-      db.schema.createIndex("events_by_api").on("events").columns(["api_id", "id"]).compile(),
-      db.schema
-        .createTable("idempotency")
-        .addColumn("lookup", "text", (column) => column.primaryKey())
-        .addColumn("request_digest", "text", (column) => column.notNull())
-        .addColumn("sealed_answer", "text", (column) => column.notNull())
-        .addColumn("target_id", "text", (column) => column.notNull())
-        .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
-        .compile(),
-      db.schema.createIndex("idempotency_expiry").on("idempotency").column("expires_at_ms").compile(),
-      db.schema
-        .createTable("changes")
-        .addColumn("transaction_id", "bigint", (column) => column.notNull())
-        .addColumn("kind", "text", (column) =>
-          column.notNull().check(sql`kind in ('key', 'owner', 'newOwner', 'rootKeys', 'everything')`),
-        )
-        .addColumn("target_id", "text")
-        .addColumn("digests", "text")
-        .compile(),
-      db.schema.createIndex("changes_by_transaction").on("changes").column("transaction_id").compile(),
-      // There is always a newest row, so that the embedded engine can number the next one.
-      sql`INSERT INTO changes (transaction_id, kind) VALUES (0, 'everything')`.compile(db),
-      db.schema
-        .createTable("change_feed")
-        // Always 1: there is one row.
-        .addColumn("slot", "integer", (column) => column.primaryKey())
-        .addColumn("epoch", "text", (column) => column.notNull())
-        .addColumn("tidied_before", "bigint", (column) => column.notNull())
-        .addColumn("has_imported_keys", "integer", (column) => column.notNull())
-        .compile(),
-      db.schema
-        .createTable("unfinished_copy")
-        // Always 1: there is one row at most.
-        .addColumn("slot", "integer", (column) => column.primaryKey())
-        .addColumn("id", "text", (column) => column.notNull())
-        .addColumn("source", "text")
-        .addColumn("copied_table", "text")
-        .addColumn("copied_through", "text")
-        .compile(),
-      sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0, 0)`.compile(db),
-    ],
+        sql`CREATE TABLE events (id text PRIMARY KEY, at_ms bigint NOT NULL, method text NOT NULL, actor text NOT NULL,
+          target_id text NOT NULL, api_id text, api_ids text, fields text NOT NULL, version bigint) ${inPrimaryKey}`,
+        sql`CREATE INDEX events_by_target ON events (target_id, id)`,
+        sql`CREATE INDEX events_by_actor ON events (actor, id)`,
+        sql`CREATE INDEX events_by_method ON events (method, id)`,
+        // For root keys that are limited to APIs.
+        sql`CREATE INDEX events_by_target_and_api ON events (target_id, api_id, id)`,
+        sql`CREATE INDEX events_by_api ON events (api_id, id)`,
+        sql`CREATE TABLE idempotency (lookup text PRIMARY KEY, request_digest text NOT NULL, sealed_answer text NOT NULL,
+          target_id text NOT NULL, expires_at_ms bigint NOT NULL)`,
+        sql`CREATE INDEX idempotency_expiry ON idempotency (expires_at_ms)`,
+        sql`CREATE TABLE changes (transaction_id bigint NOT NULL,
+          kind text NOT NULL CHECK (kind IN ('key', 'owner', 'newOwner', 'rootKeys', 'everything')),
+          target_id text, digests text)`,
+        sql`CREATE INDEX changes_by_transaction ON changes (transaction_id)`,
+        // There is always a newest row, so that the embedded engine can number the next one.
+        sql`INSERT INTO changes (transaction_id, kind) VALUES (0, 'everything')`,
+        // One row, whose slot is 1; of the other table one at most.
+        sql`CREATE TABLE change_feed (slot integer PRIMARY KEY, epoch text NOT NULL, tidied_before bigint NOT NULL,
+          has_imported_keys integer NOT NULL)`,
+        sql`CREATE TABLE unfinished_copy (slot integer PRIMARY KEY, id text NOT NULL, source text, copied_table text,
+          copied_through text)`,
+        sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0, 0)`,
+      ].map((statement) => statement.compile(db)),
   },
   {
     // They began with o/ as limits of owners do: the counter of an owner `a/b` and the limit `a` of an owner `b` had one name.

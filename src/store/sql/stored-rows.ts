@@ -3,7 +3,6 @@ import type { StoredSecret } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { concernsApi, type StoredOwner } from "../../domain/owner.ts";
 import { type Resource, resources } from "../../domain/resources.ts";
-import type { UsageCounter } from "../../domain/usage.ts";
 import type { StoredResources } from "../queries.ts";
 import { compileOnce } from "./compile-once.ts";
 import { type CounterRow, readCounter, withDueRefills } from "./counter-row.ts";
@@ -81,12 +80,9 @@ function selectStored(resource: Resource, condition: RawBuilder<unknown>): RawBu
   return sql`SELECT ${columns} FROM ${sql.table(tables[resource])} ${joins} WHERE ${condition}`;
 }
 
-const selectById = {
-  key: selectBy("key", "id"),
-  owner: selectBy("owner", "id"),
-  api: selectBy("api", "id"),
-  rootKey: selectBy("rootKey", "id"),
-};
+const selectById = Object.fromEntries(
+  (Object.keys(tables) as Resource[]).map((resource) => [resource, selectBy(resource, "id")]),
+) as { readonly [Of in Resource]: ReturnType<typeof selectBy> };
 
 const selectKeyByDigest = selectBy("key", "digest");
 
@@ -139,13 +135,9 @@ export function storedFrom<Of extends Resource>(
   rows: readonly unknown[],
 ): MaybePromise<readonly StoredResources[Of][]> {
   const stored = rows.map((row) => ({ ...commonOf(resource, row as CommonRow), ...others[resource](row as never) }));
-  return withDueRefills(engine, stored as unknown as readonly WithCounter[]) as MaybePromise<
+  return withDueRefills(engine, stored as unknown as readonly Pick<StoredOwner, "counter">[]) as MaybePromise<
     readonly StoredResources[Of][]
   >;
-}
-
-interface WithCounter {
-  readonly counter: UsageCounter | undefined;
 }
 
 type CommonRow = Pick<Schema["keys"], "id" | "created_at_ms" | "updated_at_ms" | "version">;
@@ -171,10 +163,7 @@ interface CounterColumns extends Omit<CounterRow, "remaining"> {
   readonly remaining: number | null;
 }
 
-interface KeyRow extends CounterColumns {
-  readonly api_id: string;
-  readonly start: string;
-  readonly secret_created_at_ms: number;
+interface KeyRow extends CounterColumns, Pick<Schema["keys"], "api_id" | "start" | "secret_created_at_ms"> {
   /** These three are set together, or none of them. */
   readonly ending_start: string | null;
   readonly ending_created_at_ms: number | null;

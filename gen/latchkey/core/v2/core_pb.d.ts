@@ -1141,11 +1141,11 @@ export declare type FeedNews = Message<"latchkey.core.v2.FeedNews"> & {
   everything: boolean;
 
   /**
-   * The changed keys.
+   * What has changed.
    *
-   * @generated from field: repeated latchkey.core.v2.FeedNews.KeyChange keys = 3;
+   * @generated from field: repeated latchkey.core.v2.Change changes = 3;
    */
-  keys: FeedNews_KeyChange[];
+  changes: Change[];
 
   /**
    * How old the news already was when it was asked for, in milliseconds.
@@ -1155,25 +1155,11 @@ export declare type FeedNews = Message<"latchkey.core.v2.FeedNews"> & {
   ageMs: number;
 
   /**
-   * Whether root keys were added, changed or removed.
-   *
-   * @generated from field: bool root_keys = 5;
-   */
-  rootKeys: boolean;
-
-  /**
    * Whether keys were ever imported.
    *
-   * @generated from field: bool has_imported_keys = 6;
+   * @generated from field: bool has_imported_keys = 5;
    */
   hasImportedKeys: boolean;
-
-  /**
-   * The owners whose records were made, changed or removed.
-   *
-   * @generated from field: repeated latchkey.core.v2.FeedNews.OwnerChange owners = 7;
-   */
-  owners: FeedNews_OwnerChange[];
 };
 
 /**
@@ -1183,38 +1169,71 @@ export declare type FeedNews = Message<"latchkey.core.v2.FeedNews"> & {
 export declare const FeedNewsSchema: GenMessage<FeedNews>;
 
 /**
- * A changed owner.
+ * One change. Mirrors the store's `Change`.
  *
- * @generated from message latchkey.core.v2.FeedNews.OwnerChange
+ * @generated from message latchkey.core.v2.Change
  */
-export declare type FeedNews_OwnerChange = Message<"latchkey.core.v2.FeedNews.OwnerChange"> & {
+export declare type Change = Message<"latchkey.core.v2.Change"> & {
   /**
-   * The owner.
+   * One of several kinds.
    *
-   * @generated from field: string owner_id = 1;
+   * @generated from oneof latchkey.core.v2.Change.what
    */
-  ownerId: string;
-
-  /**
-   * Whether the record was made.
-   *
-   * @generated from field: bool is_new = 2;
-   */
-  isNew: boolean;
+  what: {
+    /**
+     * A key.
+     *
+     * @generated from field: latchkey.core.v2.Change.Key key = 1;
+     */
+    value: Change_Key;
+    case: "key";
+  } | {
+    /**
+     * A key whose secrets are not known, by its id.
+     *
+     * @generated from field: string key_id = 2;
+     */
+    value: string;
+    case: "keyId";
+  } | {
+    /**
+     * The record of an owner.
+     *
+     * @generated from field: latchkey.core.v2.Change.Owner owner = 3;
+     */
+    value: Change_Owner;
+    case: "owner";
+  } | {
+    /**
+     * Root keys.
+     *
+     * @generated from field: bool root_keys = 4;
+     */
+    value: boolean;
+    case: "rootKeys";
+  } | {
+    /**
+     * Keys were imported.
+     *
+     * @generated from field: bool imports = 5;
+     */
+    value: boolean;
+    case: "imports";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
- * Describes the message latchkey.core.v2.FeedNews.OwnerChange.
- * Use `create(FeedNews_OwnerChangeSchema)` to create a new message.
+ * Describes the message latchkey.core.v2.Change.
+ * Use `create(ChangeSchema)` to create a new message.
  */
-export declare const FeedNews_OwnerChangeSchema: GenMessage<FeedNews_OwnerChange>;
+export declare const ChangeSchema: GenMessage<Change>;
 
 /**
  * A changed key.
  *
- * @generated from message latchkey.core.v2.FeedNews.KeyChange
+ * @generated from message latchkey.core.v2.Change.Key
  */
-export declare type FeedNews_KeyChange = Message<"latchkey.core.v2.FeedNews.KeyChange"> & {
+export declare type Change_Key = Message<"latchkey.core.v2.Change.Key"> & {
   /**
    * The key.
    *
@@ -1231,10 +1250,37 @@ export declare type FeedNews_KeyChange = Message<"latchkey.core.v2.FeedNews.KeyC
 };
 
 /**
- * Describes the message latchkey.core.v2.FeedNews.KeyChange.
- * Use `create(FeedNews_KeyChangeSchema)` to create a new message.
+ * Describes the message latchkey.core.v2.Change.Key.
+ * Use `create(Change_KeySchema)` to create a new message.
  */
-export declare const FeedNews_KeyChangeSchema: GenMessage<FeedNews_KeyChange>;
+export declare const Change_KeySchema: GenMessage<Change_Key>;
+
+/**
+ * A changed owner.
+ *
+ * @generated from message latchkey.core.v2.Change.Owner
+ */
+export declare type Change_Owner = Message<"latchkey.core.v2.Change.Owner"> & {
+  /**
+   * The owner.
+   *
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+
+  /**
+   * Whether the record was made.
+   *
+   * @generated from field: bool is_new = 2;
+   */
+  isNew: boolean;
+};
+
+/**
+ * Describes the message latchkey.core.v2.Change.Owner.
+ * Use `create(Change_OwnerSchema)` to create a new message.
+ */
+export declare const Change_OwnerSchema: GenMessage<Change_Owner>;
 
 /**
  * A question about a root key.
@@ -1479,9 +1525,9 @@ export declare type ManagementAnswer = Message<"latchkey.core.v2.ManagementAnswe
   /**
    * What was changed, also by a call that has failed. An edge applies it before it answers.
    *
-   * @generated from field: repeated latchkey.core.v2.ManagementAnswer.Change changes = 3;
+   * @generated from field: repeated latchkey.core.v2.Change changes = 3;
    */
-  changes: ManagementAnswer_Change[];
+  changes: Change[];
 
   /**
    * Whether there are too many changes to name: the edge forgets everything.
@@ -1578,66 +1624,6 @@ export declare type ManagementAnswer_Violation = Message<"latchkey.core.v2.Manag
  * Use `create(ManagementAnswer_ViolationSchema)` to create a new message.
  */
 export declare const ManagementAnswer_ViolationSchema: GenMessage<ManagementAnswer_Violation>;
-
-/**
- * One change. Mirrors the store's `Change`.
- *
- * @generated from message latchkey.core.v2.ManagementAnswer.Change
- */
-export declare type ManagementAnswer_Change = Message<"latchkey.core.v2.ManagementAnswer.Change"> & {
-  /**
-   * One of several kinds.
-   *
-   * @generated from oneof latchkey.core.v2.ManagementAnswer.Change.what
-   */
-  what: {
-    /**
-     * A key.
-     *
-     * @generated from field: latchkey.core.v2.FeedNews.KeyChange key = 1;
-     */
-    value: FeedNews_KeyChange;
-    case: "key";
-  } | {
-    /**
-     * A key whose secrets are not known, by its id.
-     *
-     * @generated from field: string key_id = 2;
-     */
-    value: string;
-    case: "keyId";
-  } | {
-    /**
-     * The record of an owner.
-     *
-     * @generated from field: latchkey.core.v2.FeedNews.OwnerChange owner = 3;
-     */
-    value: FeedNews_OwnerChange;
-    case: "owner";
-  } | {
-    /**
-     * Root keys.
-     *
-     * @generated from field: bool root_keys = 4;
-     */
-    value: boolean;
-    case: "rootKeys";
-  } | {
-    /**
-     * Keys were imported.
-     *
-     * @generated from field: bool imports = 5;
-     */
-    value: boolean;
-    case: "imports";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message latchkey.core.v2.ManagementAnswer.Change.
- * Use `create(ManagementAnswer_ChangeSchema)` to create a new message.
- */
-export declare const ManagementAnswer_ChangeSchema: GenMessage<ManagementAnswer_Change>;
 
 /**
  * A question for what an explanation is made of. The coordinator checks the root key.
