@@ -4,8 +4,7 @@ import { columnNamesOf } from "../src/store/sql/field-columns.ts";
 
 /*
  * Emits what verifications need of keys and owners, from the description of their fields: how rows are read, what is cached
- * and what crosses the link. All other code goes through the description at run time; here that would take longer than the
- * rest of a look-up.
+ * and what crosses the link. All other code goes through the description at run time; here that would show in every look-up.
  */
 
 const keys = verified(keyFields);
@@ -17,6 +16,8 @@ interface Named {
 }
 
 function verified(fields: Fields): readonly Named[] {
+  const [wrong] = Object.entries(fields).find(([, each]) => each.verified === "rare" && "byDefault" in each) ?? [];
+  if (wrong !== undefined) throw new Error(`${wrong} always has a value, so that it is not rare`);
   return Object.entries(fields).flatMap(([name, field]) => (field.verified === undefined ? [] : [{ name, field }]));
 }
 
@@ -95,7 +96,7 @@ ${columns.map((column) => `  "${column}",\n`).join("")}] as const;
 export type ${what}Row = readonly [
 ${types.map((type) => `  ${type},\n`).join("")}];
 
-/** Where a \`${what}Row\` has numbers. */
+/** Where the row has numbers. */
 export const ${name}Numbers: readonly number[] = [${numbers.join(", ")}];
 `;
 }
@@ -109,7 +110,7 @@ function widthOf(fields: readonly Named[]): number {
   return fields.reduce((sum, { field }) => sum + columnNamesOf(field).length, 0);
 }
 
-/** Limits are read before the rest: their subjects need the id. */
+/** Limits are read before the rest: they may be absent, and get their subjects only if not. */
 function limitsConst(fields: readonly Named[], from: number): string {
   return placesOf(fields, from)
     .filter(({ field }) => field.kind === "rateLimits")
@@ -158,7 +159,7 @@ const interned: { readonly [Name in Kind]?: string } = {
 function cachedKey(): string {
   const [common, rare] = ["common", "rare"].map((share) => keys.filter(({ field }) => field.verified === share));
   const kept = ({ name, field }: Named) => {
-    const keep = interned[field.kind];
+    const keep = field.isShared ? "interner.text" : interned[field.kind];
     if (keep === undefined) return `    this.${name} = key.${name};\n`;
     const isAlways = field.byDefault !== undefined;
     return `    this.${name} = ${isAlways ? "" : `key.${name} && `}${keep}(key.${name});\n`;

@@ -78,6 +78,8 @@ export interface Field {
   readonly max?: number;
   /** Whether a verification needs it. `rare`: few keys have it, and the others take no room for it in the cache. */
   readonly verified?: "common" | "rare";
+  /** Of a text: whether many have the same, so that one copy is kept in memory. */
+  readonly isShared?: boolean;
   /** Whether lists can be filtered by its value. */
   readonly isFilter?: boolean;
 }

@@ -10,7 +10,7 @@ export const keyFields = {
   ownerId: { kind: "text", column: "owner_id", verified: "common" },
   name: { kind: "text", column: "name", verified: "common" },
   /** Such as `production`. It decides nothing. */
-  environment: { kind: "text", column: "environment", verified: "rare", isFilter: true },
+  environment: { kind: "text", column: "environment", verified: "rare", isFilter: true, isShared: true },
   meta: { kind: "json", column: "meta", byDefault: {}, verified: "common" },
   enabled: { kind: "flag", column: "enabled", byDefault: true, verified: "common", isFilter: true },
   expiresAtMs: { kind: "moment", column: "expires_at_ms", publicName: "expires", verified: "common" },
@@ -45,6 +45,7 @@ export const apiFields = {
 
 export const rootKeyFields = {
   name: { kind: "text", column: "name" },
+  /** Never none: whoever makes or changes it sees to that. */
   permissions: { kind: "texts", column: "permissions", byDefault: [] },
   /** The APIs that it is limited to; absent: all. */
   apiIds: { kind: "texts", column: "api_ids" },

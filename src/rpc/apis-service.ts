@@ -20,7 +20,9 @@ export function apisHandlers(deps: EventDeps): ManagementHandlers<typeof ApisSer
       const { apiId: id = formatId("api", clock.nowMs(), random.bytes(idRandomLength)), ...properties } = asked;
       const idempotencyKey = idempotencyKeyOf(context, request);
       const { management } = context;
-      return toApi(await createResource(management, "api", { id, ...properties }, asked, idempotencyKey, deps));
+      // As it came, by which a repeated request is recognised, also after an upgrade.
+      const given = { ...asked, ownersRequired: request.ownersRequired };
+      return toApi(await createResource(management, "api", { id, ...properties }, given, idempotencyKey, deps));
     },
 
     async getApi({ apiId: id }, { management }) {

@@ -61,5 +61,8 @@ export function permissionOf(method: DescMethod): string {
 /** The name in JavaScript of the field that its option names. */
 function targetOf(method: DescMethod): string | undefined {
   const stated = getOption(method, target);
-  return method.input.fields.find(({ name }) => name === stated)?.localName;
+  if (stated === "") return undefined;
+  const field = method.input.fields.find(({ name }) => name === stated);
+  if (field === undefined) throw new Error(`${method} is about ${stated}, which its request does not have`);
+  return field.localName;
 }

@@ -72,9 +72,10 @@ export function propertiesIn<All extends Fields>(fields: All, message: object): 
 
 /** What an update says of the fields, by the names of its changes. Throws `InvalidRequest`. */
 export function changesIn<All extends Fields>(fields: All, changes: object): PartsOf<All> {
-  const all = converted(fields, ({ kind }, name) => {
+  const all = converted(fields, ({ kind, byDefault }, name) => {
     const value = (changes as Values)[name];
     const form = (forms[kind]?.changed ?? forms[kind]?.given) as Convert | undefined;
+    if (value === null && kind === "json") return byDefault;
     return value === undefined || value === null || form === undefined ? value : form(value);
   });
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as PartsOf<All>;

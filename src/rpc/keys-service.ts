@@ -51,8 +51,9 @@ export function keysHandlers(deps: EventDeps): ManagementHandlers<typeof KeysSer
       const { keyId, overlap: overlapMs = 0, byteLength } = request;
       const asked = { keyId, overlapMs, byteLength };
       const rerolled = await rerollKey(context.management, asked, idempotencyKeyOf(context, request), deps);
+      const answer = found("key", rerolled);
       context.note({ changed: "secrets" });
-      return found("key", rerolled);
+      return answer;
     },
 
     async importKeys(request, context) {

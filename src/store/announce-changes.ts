@@ -28,6 +28,8 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
   // Nothing was changed.
   if (outcome?.outcome === "conflict") return [];
   const id = targetIdOf(command);
+  const keys =
+    outcome?.outcome === "done" ? outcome.changed.map((key) => ({ kind: "key", ...key }) as const) : undefined;
   switch (resourceOf(command)) {
     case "owner":
       // One that is missing too: it may have been deleted by a change whose answer was lost.
@@ -36,14 +38,13 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
       // No cache knows what is being created.
       return command.kind === "createRootKey" ? [] : [{ kind: "rootKeys" }];
     case "api":
+      // Of a change whose outcome is not known it is not known which keys it has changed: the change feed tells.
+      return keys ?? [];
     case "key":
       if (command.kind === "createKey") return [];
       if (command.kind === "importKeys") return [{ kind: "imports" }];
+      return keys ?? [{ kind: "key", keyId: id, digests: undefined }];
   }
-  if (outcome?.outcome === "done") return outcome.changed.map((change) => ({ kind: "key", ...change }));
-  // Of a change of an API it is not known which keys it has changed: the change feed tells.
-  if (resourceOf(command) === "api") return [];
-  return [{ kind: "key", keyId: id, digests: undefined }];
 }
 
 /** All at once: one after the other, hundreds would each wait for threads and for Redis. One that fails stops no other. */

@@ -1,4 +1,4 @@
-import type { Field, Fields } from "../domain/fields.ts";
+import type { Fields } from "../domain/fields.ts";
 import { resources } from "../domain/resources.ts";
 import { type Command, resourceOf } from "./commands.ts";
 
@@ -11,7 +11,7 @@ export function fieldsOf(command: Command): readonly string[] {
     case "updateOwner": {
       const fields: Fields = resources[resourceOf(command)];
       const changed = Object.entries(command.changes).filter(([, value]) => value !== undefined);
-      return changed.map(([name]) => publicNameOf(name, fields[name]));
+      return changed.map(([name]) => fields[name]?.publicName ?? name);
     }
     case "updateRemaining":
     case "updateOwnerRemaining":
@@ -21,8 +21,4 @@ export function fieldsOf(command: Command): readonly string[] {
     default:
       return [];
   }
-}
-
-function publicNameOf(name: string, field: Field | undefined): string {
-  return field?.publicName ?? name;
 }

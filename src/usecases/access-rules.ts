@@ -25,21 +25,27 @@ export async function commandWithin<Made extends Command>(
   const resource = resourceOf(command);
   if (resource === "rootKey") return rootKeyCommandWithin(command, allowance, store);
   if (apiIds === undefined) return command;
-  if (resource === "owner") return ownerCommandWithin(command, apiIds, store);
-  // Only a root key of all APIs may create others.
-  if (command.kind === "createApi") return undefined;
-  const apiId = apiIdIn(command);
-  if (apiId !== undefined) return includesApi(apiIds, apiId) ? command : undefined;
+  switch (resource) {
+    case "owner":
+      return ownerCommandWithin(command, apiIds, store);
+    case "api":
+      // Only a root key of all APIs may create others.
+      return command.kind !== "createApi" && includesApi(apiIds, targetIdOf(command)) ? command : undefined;
+    case "key":
+      return keyCommandWithin(command, apiIds, store);
+  }
+}
+
+async function keyCommandWithin<Made extends Command>(
+  command: Made,
+  apiIds: ApiIds,
+  store: Store,
+): Promise<Made | undefined> {
+  if (command.kind === "createKey") return includesApi(apiIds, command.created.apiId) ? command : undefined;
+  if (command.kind === "importKeys") return includesApi(apiIds, command.apiId) ? command : undefined;
   // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.
   const key = await store.read({ kind: "key", id: targetIdOf(command) });
   return key === undefined || includesApi(apiIds, key.apiId) ? command : { ...command, id: idOfNothing };
-}
-
-/** The API that a command names; undefined if it names a key. */
-function apiIdIn(command: Command): string | undefined {
-  if (command.kind === "createKey") return command.created.apiId;
-  if (command.kind === "importKeys") return command.apiId;
-  return resourceOf(command) === "api" ? targetIdOf(command) : undefined;
 }
 
 /**
@@ -133,7 +139,10 @@ async function answerWithin(query: Query, apiIds: ApiIds, store: Store): Promise
       const kept = await store.read(query);
       return kept && (await readWithin({ kind: "key", id: kept.targetId }, apiIds, store)) && kept;
     }
-    default:
+    case "keys":
+    case "owners":
+    case "apis":
+    case "events":
       return store.read({ ...query, apiIds });
   }
 }

@@ -61,10 +61,11 @@ export async function createWithSecret<Answer>(
 /** Throws `IdempotencyConflict` if the key, or root key, was deleted since: its secret opens nothing any more. */
 export async function stillThere<Answer>(management: Pick<Management, "read">, answer: Answer): Promise<Answer> {
   const { keyId, rootKeyId } = answer as { readonly keyId?: string; readonly rootKeyId?: string };
-  const query =
-    keyId === undefined
-      ? ({ kind: "rootKey", id: rootKeyId as string } as const)
-      : ({ kind: "key", id: keyId } as const);
-  if ((await management.read(query)) !== undefined) return answer;
-  throw new IdempotencyConflict(`this Idempotency-Key was used for ${query.id}, which was deleted since`);
+  const isThere = await (keyId === undefined
+    ? management.read({ kind: "rootKey", id: rootKeyId as string })
+    : management.read({ kind: "key", id: keyId }));
+  if (isThere !== undefined) return answer;
+  const gone =
+    keyId === undefined ? `has created ${rootKeyId}, which was revoked` : `was used for ${keyId}, which was deleted`;
+  throw new IdempotencyConflict(`this Idempotency-Key ${gone} since`);
 }

@@ -30,7 +30,10 @@ export interface ImportError {
 const exists: ImportError = { code: "CONFLICT", message: "there is a key with this digest" };
 const gone: ImportError = { code: "CONFLICT", message: "not imported then, or deleted since" };
 
-/** Stores what can be stored, and answers for each key in the order of the request. A key that cannot be stored fails alone. */
+/**
+ * Stores what can be stored, and answers for each key in the order of the request. A key that cannot be stored fails alone; an
+ * owner that the API requires and that is missing fails all of them.
+ */
 export async function importKeys(
   management: Management,
   request: ImportKeysRequest,

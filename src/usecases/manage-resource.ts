@@ -93,7 +93,8 @@ export async function createResource<Of extends "owner" | "api">(
       const { targetId } = outcome;
       const found = await management.read({ kind: resource as Resource, id: targetId });
       if (found !== undefined) return found as StoredResources[Of];
-      throw new IdempotencyConflict(`this Idempotency-Key has created ${targetId}, which was deleted since`);
+      const created = resource === "owner" ? "the owner" : targetId;
+      throw new IdempotencyConflict(`this Idempotency-Key has created ${created}, which was deleted since`);
     }
   }
 }

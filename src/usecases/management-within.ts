@@ -3,7 +3,7 @@ import type { Command } from "../store/commands.ts";
 import type { Management, Outcome } from "../store/management.ts";
 import type { Answers } from "../store/queries.ts";
 import { commandWithin, readWithin } from "./access-rules.ts";
-import { haveOwners, NoSuchOwner } from "./required-owners.ts";
+import { findMissingOwner, NoSuchOwner } from "./required-owners.ts";
 
 export type { Answers, Management };
 
@@ -23,7 +23,9 @@ export function managementWithin(management: Management, verdict: RootKeyVerdict
     async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
       const event = { ...command.event, actor };
       // Unless it was made before: then its first answer counts, and it is not made again.
-      if (!(await haveOwners(command, { read })) && !(await isRepeated(idempotency))) throw new NoSuchOwner();
+      const missing = await findMissingOwner(command, { read });
+      if (missing !== undefined && !(await isRepeated(idempotency)))
+        throw new NoSuchOwner(command.kind === "importKeys" ? missing : undefined);
       for (let triesLeft = triesMax; ; triesLeft--) {
         const allowed = await commandWithin(command, verdict, management);
         if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;

@@ -6,26 +6,35 @@ import type { Management } from "../store/management.ts";
 export class NoSuchOwner extends Error {
   override readonly name = "NoSuchOwner";
 
-  constructor() {
-    super("there is no such owner, and the API requires one (ownersRequired); create it first with owners.createOwner");
+  /** `at`: which of several keys names it. */
+  constructor(at: number | undefined) {
+    const where = at === undefined ? "" : ` (keys[${at}])`;
+    super(`there is no such owner that this root key may see${where}, and the API requires one (ownersRequired)`);
   }
 }
 
 /**
- * Whether every owner that the command gives a key has a record, if the key's API requires it. `stored`: what the root key may
- * see. An owner that is deleted at the same moment may still be named; its keys stay too.
+ * Where the command gives a key an owner without a record, if the key's API requires one: the place of the first such key.
+ * `stored`: what the root key may see. What changes at the same moment, the API's own field or the owner's record, may count or
+ * not.
  */
-export async function haveOwners(command: Command, stored: Pick<Management, "read">): Promise<boolean> {
-  const ownerIds = new Set(keysIn(command).flatMap(({ ownerId }) => ownerId ?? []));
-  if (ownerIds.size === 0) return true;
+export async function findMissingOwner(
+  command: Command,
+  stored: Pick<Management, "read">,
+): Promise<number | undefined> {
+  const keys = keysIn(command);
+  const ownerIds = new Set(keys.flatMap(({ ownerId }) => ownerId ?? []));
+  if (ownerIds.size === 0) return undefined;
   const before = command.kind === "updateKey" ? await stored.read({ kind: "key", id: command.id }) : undefined;
-  const apiId = before?.apiId ?? (keysIn(command)[0] as { readonly apiId?: string }).apiId;
+  const apiId = before?.apiId ?? (keys[0] as { readonly apiId?: string }).apiId;
   // A key that is not there, or whose owner stays.
-  if (apiId === undefined || (before?.ownerId !== undefined && ownerIds.has(before.ownerId))) return true;
+  if (apiId === undefined || (before?.ownerId !== undefined && ownerIds.has(before.ownerId))) return undefined;
   const api = await stored.read({ kind: "api", id: apiId });
-  if (!api?.ownersRequired) return true;
+  if (!api?.ownersRequired) return undefined;
   const owners = await Promise.all(Array.from(ownerIds, (id) => stored.read({ kind: "owner", id })));
-  return owners.every((owner) => owner !== undefined && concernsApi(owner, apiId));
+  const found = new Set(owners.flatMap((owner) => (owner && concernsApi(owner, apiId) ? owner.id : [])));
+  const at = keys.findIndex(({ ownerId }) => ownerId && !found.has(ownerId));
+  return at < 0 ? undefined : at;
 }
 
 /** What the command says of keys. */

@@ -51,6 +51,7 @@ describe.each(oneEngine)("externalId, another name of ownerId, on $name", (engin
       () => keys.listKeys({ ownerId: "a", externalId: "b" }),
       () => owners.createOwner({ ownerId: "a", externalId: "b" }),
       () => owners.deleteOwner({ ownerId: "a", externalId: "b" }),
+      () => owners.deleteOwner({ ownerId: "", externalId: "b" }),
     ];
     for (const call of differing) await expect(call()).rejects.toMatchObject({ status: 400, message });
     const many = [{ digest: "aa".repeat(32) }, { digest: "bb".repeat(32), ownerId: "a", externalId: "b" }];
@@ -75,6 +76,29 @@ describe.each(oneEngine)("externalId, another name of ownerId, on $name", (engin
     const headers = { authorization: `Bearer ${rootKey}` };
     const updateMask = create(FieldMaskSchema, { paths: ["external_id"] });
     expect((await grpc.updateKey({ keyId, updateMask }, { headers })).ownerId).toBeUndefined();
+    // The mask may have either name, whichever the value comes under.
+    for (const [named, value] of [
+      ["owner_id", { externalId: "b" }],
+      ["external_id", { ownerId: "c" }],
+    ] as const) {
+      const mask = create(FieldMaskSchema, { paths: [named] });
+      const set = await grpc.updateKey({ keyId, ...value, updateMask: mask }, { headers });
+      expect(set.ownerId, named).toBe(Object.values(value)[0]);
+    }
+    const both = create(FieldMaskSchema, { paths: ["owner_id", "external_id"] });
+    const differing = [
+      { ownerId: "d", externalId: "e", updateMask },
+      { ownerId: "d", updateMask: both },
+    ];
+    for (const request of differing) {
+      await expect(grpc.updateKey({ keyId, ...request }, { headers })).rejects.toThrow("externalId: must be the same");
+    }
+    expect((await keys.getKey({ keyId })).ownerId).toBe("c");
+    const masked = { keyId, externalId: "f", updateMask: "ownerId" };
+    const asJson = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
+    const path = `${baseUrl}/latchkey.v1.KeysService/UpdateKey`;
+    const answered = await fetch(path, { ...asJson, body: JSON.stringify(masked) });
+    expect(await answered.json()).toMatchObject({ ownerId: "f" });
 
     await owners.createOwner({ ownerId: "by query" });
     const answer = await fetch(`${baseUrl}/v1/owners.getOwner?externalId=by%20query`, { headers });

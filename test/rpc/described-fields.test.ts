@@ -11,6 +11,7 @@ import {
   CreateKeyRequestSchema,
   KeySchema,
   KeyToImportSchema,
+  ListKeysRequestSchema,
   UpdateKeyRequestSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
 import { Change, change } from "../../gen/latchkey/v1/options_pb.js";
@@ -146,6 +147,15 @@ function differences({ fields, creations, update, read, others }: Described): st
 describe("the fields that are described, and the contract", () => {
   it.each(Object.entries(resources))("are the same of a %s", (_, described) => {
     expect(differences(described)).toEqual([]);
+  });
+
+  it("keys are filtered by the fields that say so", () => {
+    const filters = Object.entries(keyFields).filter(([, field]) => (field as Field).isFilter);
+    expect(filters.length).toBeGreaterThan(0);
+    for (const [name, { kind }] of filters) {
+      const field = ListKeysRequestSchema.fields.find(({ localName }) => localName === name);
+      expect(field && forms[kind](field), name).toBe(true);
+    }
   });
 
   it("the control: a field that is forgotten in either is found", () => {

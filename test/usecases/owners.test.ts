@@ -80,7 +80,7 @@ describe("createOwner", () => {
     await createOwner(management, request, keyOf("one"), deps);
     await deleteOwner(management, keep("owner"), undefined, deps);
     await expect(createOwner(management, request, keyOf("one"), deps)).rejects.toThrow(
-      new IdempotencyConflict("this Idempotency-Key has created owner, which was deleted since"),
+      new IdempotencyConflict("this Idempotency-Key has created the owner, which was deleted since"),
     );
     expect(await getOwner(management, "owner")).toBeUndefined();
   });

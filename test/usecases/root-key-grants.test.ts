@@ -61,7 +61,7 @@ describe("a root key that was created", () => {
     expect(await create(configured, {}, "order")).toEqual(first);
     await revoke(configured, first.rootKeyId);
     await expect(create(configured, {}, "order")).rejects.toThrow(
-      new IdempotencyConflict(`this Idempotency-Key was used for ${first.rootKeyId}, which was deleted since`),
+      new IdempotencyConflict(`this Idempotency-Key has created ${first.rootKeyId}, which was revoked since`),
     );
   });
 

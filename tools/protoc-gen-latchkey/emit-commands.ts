@@ -125,10 +125,9 @@ function isListOfMessages(type: FieldType): boolean {
   return type.kind === "list" && type.items.type.kind === "message";
 }
 
-/** Without other names of what an operand is for. */
-function ownFields({ fields }: Message): readonly Field[] {
-  const operands = fields.filter(({ isAliased }) => isAliased).map(({ name }) => name);
-  return fields.filter(({ aliasOf = "" }) => !operands.includes(aliasOf));
+/** A flag has one name. Objects in files have all of them. */
+function ownFields({ name, fields }: Message): readonly Field[] {
+  return name.endsWith("Request") ? fields.filter(({ aliasOf }) => aliasOf === undefined) : fields;
 }
 
 function fieldOf(field: Field): object {

@@ -6,6 +6,8 @@ export function withAlias(message: Message, { name, aliasOf }: Field): Message {
   const target = message.fields.find((field) => field.name === aliasOf);
   if (target === undefined) return message;
   const needed = (message.rules.anyOf ?? (target.required ? [{ required: [target.name] }] : [])) as Alternative[];
+  if (target.required && message.rules.anyOf !== undefined)
+    throw new Error(`${message.name}: ${target.name} is required, has another name, and there is another anyOf`);
   if (!needed.some(({ required }) => required.includes(target.name))) return message;
   const fields = message.fields.map((field) =>
     field === target && field.required ? { ...field, required: false, isAliased: true } : field,

@@ -40,9 +40,10 @@ export declare type CreateApiRequest = Message<"latchkey.v1.CreateApiRequest"> &
   defaults?: KeyDefaults | undefined;
 
   /**
-   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise
-   * `createKey`, `importKeys` and a change of `ownerId` are a `NOT_FOUND`; keys without an owner are not concerned, nor are those
-   * that exist. Without it, a misspelt `ownerId` issues a key without the owner's limits. Default: `false`.
+   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. With any
+   * other owner, `createKey`, `importKeys` (as a whole) and a change of `ownerId` are a `NOT_FOUND`. Keys without an owner are not
+   * concerned, nor are those that exist or are being made while it changes. Without it, a misspelt `ownerId` issues a key without
+   * the owner's limits. Whoever may create keys can find out whether an owner has a record. Default: `false`.
    *
    * @generated from field: optional bool owners_required = 4;
    */

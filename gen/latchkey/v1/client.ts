@@ -9,9 +9,10 @@ export interface CreateApiRequest {
   /** What new keys take over where their request is silent. Default: nothing. */
   defaults?: KeyDefaults | undefined;
   /**
-   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise
-   * `createKey`, `importKeys` and a change of `ownerId` are a `NOT_FOUND`; keys without an owner are not concerned, nor are those
-   * that exist. Without it, a misspelt `ownerId` issues a key without the owner's limits. Default: `false`.
+   * Whether its keys can only name owners that have a record which the root key may see and which concerns the API. With any
+   * other owner, `createKey`, `importKeys` (as a whole) and a change of `ownerId` are a `NOT_FOUND`. Keys without an owner are not
+   * concerned, nor are those that exist or are being made while it changes. Without it, a misspelt `ownerId` issues a key without
+   * the owner's limits. Whoever may create keys can find out whether an owner has a record. Default: `false`.
    */
   ownersRequired?: boolean | undefined;
 }
@@ -1745,7 +1746,8 @@ export interface KeysClient {
    * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
    *
    * A key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a `CONFLICT` of its result;
-   * `expires` in the past is a `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a
+   * `expires` in the past is a `BAD_REQUEST` of it. A missing owner, where the API requires owners, is a `NOT_FOUND` of the whole
+   * request, which says whose it is, and nothing is imported. The others are imported, all at once. With the header `Idempotency-Key` a
    * repeated request gets the same ids.
    *
    * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards

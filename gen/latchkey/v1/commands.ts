@@ -298,7 +298,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "import",
         "method": "importKeys",
         "summary": "Brings existing keys along, by the SHA-256 digests of their texts.",
-        "details": "Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.\n\nA key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a CONFLICT of its result; expires in the past is a BAD_REQUEST of it. The others are imported, all at once. With the header Idempotency-Key a repeated request gets the same ids.\n\nAs long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.",
+        "details": "Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.\n\nA key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a CONFLICT of its result; expires in the past is a BAD_REQUEST of it. A missing owner, where the API requires owners, is a NOT_FOUND of the whole request, which says whose it is, and nothing is imported. The others are imported, all at once. With the header Idempotency-Key a repeated request gets the same ids.\n\nAs long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.",
         "request": "ImportKeysRequest",
         "response": "ImportKeysResponse",
         "isIdempotent": true,
@@ -560,7 +560,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "ownersRequired",
       "type": "boolean",
-      "details": "Whether its keys can only name owners that have a record which the root key may see and which concerns the API. Otherwise createKey, importKeys and a change of ownerId are a NOT_FOUND; keys without an owner are not concerned, nor are those that exist. Without it, a misspelt ownerId issues a key without the owner's limits. Default: false."
+      "details": "Whether its keys can only name owners that have a record which the root key may see and which concerns the API. With any other owner, createKey, importKeys (as a whole) and a change of ownerId are a NOT_FOUND. Keys without an owner are not concerned, nor are those that exist or are being made while it changes. Without it, a misspelt ownerId issues a key without the owner's limits. Whoever may create keys can find out whether an owner has a record. Default: false."
     }
   ],
   "KeyDefaults": [
@@ -1037,11 +1037,6 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "The environment that the key is for, such as production or test: 1 to 255 characters. Verifications answer it, and refuse nothing because of it. Default: none."
-    },
-    {
-      "name": "externalId",
-      "type": "string",
-      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "NamedRatelimit": [
@@ -1786,11 +1781,6 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "Only keys for this environment: 1 to 255 characters. Default: all."
-    },
-    {
-      "name": "externalId",
-      "type": "string",
-      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "ListKeysResponse": [
@@ -1897,12 +1887,6 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "string",
       "canBeNull": true,
       "details": "The environment that the key is for: 1 to 255 characters."
-    },
-    {
-      "name": "externalId",
-      "type": "string",
-      "canBeNull": true,
-      "details": "Another name of ownerId: 1 to 255 characters. Both with different values are refused."
     }
   ],
   "UpdateRemainingRequest": [

@@ -75,9 +75,9 @@ export declare const public$: GenExtension<MethodOptions, boolean>;
 export declare const idempotent: GenExtension<MethodOptions, boolean>;
 
 /**
- * The field of the request with the id of what the method is about: `api_id`, `key_id`, `owner_id` or `root_key_id`. Root keys
- * share the idempotency keys of a method in the API that it names. The log has the ids of keys and root keys. Absent: the
- * method is about nothing that is there already, or about a list.
+ * The field of the request with the id of what the method is about: `api_id`, `key_id`, `owner_id` or `root_key_id`. If it is
+ * `api_id`, all root keys share the method's idempotency keys within that API. The log has the ids of keys and root keys.
+ * Absent: the request names nothing of the kind, or only as a filter.
  *
  * @generated from extension: string target = 50612;
  */

@@ -47,7 +47,7 @@ class FullCachedKey extends CachedKey {
 
   constructor(key: Key, interner: Interner) {
     super(key, interner);
-    this.environment = key.environment;
+    this.environment = key.environment && interner.text(key.environment);
     this.rateLimits = key.rateLimits && interner.limits(key.rateLimits);
     this.costMax = key.costMax;
     this.permissions = key.permissions && interner.texts(key.permissions);

@@ -47,7 +47,7 @@ export type KeyRow = readonly [
   number | null,
 ];
 
-/** Where a `KeyRow` has numbers. */
+/** Where the row has numbers. */
 export const keyNumbers: readonly number[] = [2, 8, 9, 10, 11, 12, 14, 17, 18];
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
@@ -93,7 +93,7 @@ export type OwnerRow = readonly [
   string | null,
 ];
 
-/** Where a `OwnerRow` has numbers. */
+/** Where the row has numbers. */
 export const ownerNumbers: readonly number[] = [1, 3];
 
 /** Throws `Unavailable`, for this owner only, if the row cannot be read. */

@@ -119,8 +119,8 @@ interface LongAnswer {
 }
 
 /** A character can take three bytes. */
-function textLength({ apiId, ownerId, name, metaJson }: MessageInitShape<typeof KeySchema>): number {
-  return (apiId?.length ?? 0) + (ownerId?.length ?? 0) + (name?.length ?? 0) + (metaJson?.length ?? 0);
+function textLength({ apiId, ownerId, name, environment, metaJson }: MessageInitShape<typeof KeySchema>): number {
+  return [apiId, ownerId, name, environment, metaJson].reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
 function ownerLength(owner: MessageInitShape<typeof OwnerSchema> | undefined): number {

@@ -1,7 +1,15 @@
-import { clearField, type DescField, type DescMessage, getOption, isFieldSet, type Message } from "@bufbuild/protobuf";
+import {
+  clearField,
+  type DescField,
+  type DescMessage,
+  getOption,
+  isFieldSet,
+  type JsonObject,
+  type Message,
+} from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { alias_of } from "../../../gen/latchkey/v1/options_pb.js";
-import { joinPath, type Violations } from "../invalid-request.ts";
+import { joinPath, Violations } from "../invalid-request.ts";
 import { updateFieldsOf } from "./update-fields.ts";
 
 /* Fields that have a second name: see the option `alias_of`. */
@@ -32,28 +40,49 @@ function aliasesOf(desc: DescMessage): Aliases {
   return { pairs, inside };
 }
 
+/** In JSON it is known what was sent: null, and an empty text, differ from a value. */
+export function refuseDifferentNames(
+  desc: DescMessage,
+  object: JsonObject,
+  path: string,
+  violations: Violations,
+): void {
+  for (const { alias, target } of aliasesOf(desc).pairs) {
+    const isBoth = [alias, target].every(({ jsonName }) => Object.hasOwn(object, jsonName));
+    if (isBoth && object[alias.jsonName] !== object[target.jsonName])
+      violations.add(joinPath(path, alias.jsonName), mustBeSame(target));
+  }
+}
+
+function mustBeSame({ jsonName }: DescField): string {
+  return `must be the same as ${jsonName}, of which it is another name`;
+}
+
 /**
  * Moves what a message says under another name of a field into the field, also in the mask of an update. Answers the paths that
- * callers have used in place of others.
+ * callers have used in place of others. Throws `InvalidRequest`.
  */
 export function resolveAliases(
   desc: DescMessage,
   message: Message,
-  violations: Violations,
   within = "",
+  violations = new Violations(),
 ): ReadonlyMap<string, string> {
   const used = new Map<string, string>();
   const values = message as unknown as Record<string, unknown>;
   const { pairs, inside } = aliasesOf(desc);
   for (const { alias, target } of pairs) {
     const paths = maskOf(desc, values)?.paths ?? [];
-    const isIn = (field: DescField) => isFieldSet(message, field) || paths.includes(field.name);
-    if (!isIn(alias)) continue;
+    const [isSet, isTargetSet] = [isFieldSet(message, alias), isFieldSet(message, target)];
+    const [isNamed, isTargetNamed] = [paths.includes(alias.name), paths.includes(target.name)];
+    if (!isSet && !isNamed) continue;
     const path = joinPath(within, alias.jsonName);
-    if (isIn(target) && values[alias.localName] !== values[target.localName])
-      violations.add(path, `must be the same as ${target.jsonName}, of which it is another name`);
+    const differ = isSet && isTargetSet && values[alias.localName] !== values[target.localName];
+    // One of them would be removed, and the other set.
+    const isBoth = isNamed && isTargetNamed && isSet !== isTargetSet;
+    if (differ || isBoth) violations.add(path, mustBeSame(target));
     used.set(joinPath(within, target.jsonName), path);
-    if (isFieldSet(message, alias)) values[target.localName] = values[alias.localName];
+    if (isSet) values[target.localName] = values[alias.localName];
     clearField(message, alias);
     const renamed = paths.map((name) => (name === alias.name ? target.name : name));
     paths.splice(0, paths.length, ...new Set(renamed));
@@ -63,9 +92,10 @@ export function resolveAliases(
     const messages = Array.isArray(value) ? value : value === undefined ? [] : [value];
     for (const [index, each] of messages.entries()) {
       const path = joinPath(within, Array.isArray(value) ? `${field.jsonName}[${index}]` : field.jsonName);
-      for (const one of resolveAliases(field.message as DescMessage, each, violations, path)) used.set(...one);
+      for (const one of resolveAliases(field.message as DescMessage, each, path, violations)) used.set(...one);
     }
   }
+  if (within === "") violations.throwIfAny();
   return used;
 }
 

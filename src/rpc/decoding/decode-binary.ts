@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, fromBinary, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { DEPTH_MAX, InvalidRequest, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+import { resolveAliases } from "./aliases.ts";
 import { sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { MEMBERS_MAX, TOO_MANY_MEMBERS } from "./parse-json.ts";
 import { completeFromBinary } from "./update-fields.ts";
@@ -14,6 +15,8 @@ import { completeFromBinary } from "./update-fields.ts";
  */
 export function decodeBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   const message = readBinary(desc, bytes);
+  // Before the mask drops what it does not name.
+  resolveAliases(desc, message);
   completeFromBinary(desc, message);
   return message;
 }

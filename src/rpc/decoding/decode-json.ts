@@ -14,6 +14,7 @@ import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/va
 import { absent_means_all, read_as } from "../../../gen/latchkey/v1/options_pb.js";
 import { editDistance } from "../../domain/edit-distance.ts";
 import { joinPath, Violations } from "../invalid-request.ts";
+import { refuseDifferentNames } from "./aliases.ts";
 import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
 import {
@@ -103,10 +104,12 @@ export function messageReader(desc: DescMessage): Reader {
 function objectReader(desc: DescMessage, known: readonly DescField[], changes: ChangeFields | undefined): Reader {
   const fields = new Map(known.map((field) => [field.jsonName, fieldReader(field, changes?.get(field.name))] as const));
   const ignored = readOnlyNames(desc);
-  return (value, path, violations) =>
-    isObject(value)
-      ? create(desc, readFields(fields, ignored, value, path, violations))
-      : violations.add(path, "must be an object");
+  return (value, path, violations) => {
+    if (!isObject(value)) return violations.add(path, "must be an object");
+    const init = readFields(fields, ignored, value, path, violations);
+    refuseDifferentNames(desc, value, path, violations);
+    return create(desc, init);
+  };
 }
 
 /** What callers read beside the fields of the message, and may send back. */

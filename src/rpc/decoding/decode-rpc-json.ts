@@ -1,8 +1,9 @@
 import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { joinPath, Violations } from "../invalid-request.ts";
+import { resolveAliases } from "./aliases.ts";
 import { isObject, messageReader, printKnownPath, readJson } from "./decode-json.ts";
 import { parseJson } from "./parse-json.ts";
-import { type ChangeFields, completeWithMask, updateFieldsOf } from "./update-fields.ts";
+import { type ChangeFields, completeFromBinary, setJsonMask, updateFieldsOf } from "./update-fields.ts";
 
 /** As `decodeJson`, for a protocol whose clients are generated: their JSON can hold the mask of an update. */
 export function decodeRpcJson<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
@@ -21,7 +22,10 @@ function readMaskedJson<Desc extends DescMessage>(desc: Desc, value: JsonValue):
   refuseNulls(update.changes, fields, "", violations);
   const message = messageReader(desc)(fields, "", violations) as MessageShape<Desc>;
   violations.throwIfAny();
-  completeWithMask(desc, message, String(mask).split(","));
+  setJsonMask(desc, message, String(mask).split(","));
+  // Before the mask drops what it does not name.
+  resolveAliases(desc, message);
+  completeFromBinary(desc, message);
   return message;
 }
 

@@ -1,6 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { EncodedMessage, Encoding } from "../../domain/forwarded-call.ts";
-import { InvalidRequest, Violations } from "../invalid-request.ts";
+import { InvalidRequest } from "../invalid-request.ts";
 import { validated } from "../validate.ts";
 import { resolveAliases } from "./aliases.ts";
 import { decodeBinary } from "./decode-binary.ts";
@@ -23,9 +23,7 @@ export function readMessage<Desc extends DescMessage>(
   { encoding, bytes }: EncodedMessage,
 ): MessageShape<Desc> {
   const message = decoders[encoding](desc, bytes);
-  const violations = new Violations();
-  const used = resolveAliases(desc, message, violations);
-  violations.throwIfAny();
+  const used = resolveAliases(desc, message);
   try {
     return validated(desc, message);
   } catch (error) {

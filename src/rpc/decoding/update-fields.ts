@@ -135,11 +135,10 @@ export function completeFromBinary(desc: DescMessage, message: Message): void {
   setMask(update, message, paths);
 }
 
-/** The same with a mask that came in JSON, where fields have their JSON names: at least one. */
-export function completeWithMask(desc: DescMessage, message: Message, jsonPaths: readonly string[]): void {
+/** Gives an update a mask that came in JSON, where fields have their JSON names: at least one. */
+export function setJsonMask(desc: DescMessage, message: Message, jsonPaths: readonly string[]): void {
   const paths = jsonPaths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
   setMask(updateFieldsOf(desc) as UpdateFields, message, paths);
-  completeFromBinary(desc, message);
 }
 
 function pathsOfSet(changes: ChangeFields, message: Message, within: string, jsonPath: string): string[] {

@@ -93,17 +93,14 @@ export function updatePlan(engine: SqlEngine, command: UpdateCommand): MaybeProm
     changePlan(engine, command, {
       set: { ...columnsOf(resources[resource], command.changes), ...furtherColumns(command) },
       rest: [
-        ...(hasWindows(command) ? setWindows(engine, command, nowMs) : []),
+        // None of resources without limits.
+        ...setWindows(engine, command as UpdateKey | UpdateOwner, nowMs),
         ...(refill === undefined ? [] : [setRefill(engine, holderOf(resource, id), refill, nowMs, event)]),
         selectResource(engine, resource, id),
       ],
       answerOf: (rest) => storedOf(engine, resource, rest.at(-1)),
     }),
   );
-}
-
-function hasWindows(command: UpdateCommand): command is UpdateKey | UpdateOwner {
-  return command.kind === "updateKey" || command.kind === "updateOwner";
 }
 
 /** Of columns that hold no field of their own. */

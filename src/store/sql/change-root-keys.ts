@@ -7,15 +7,10 @@ import type { SqlEngine } from "./sql-engine.ts";
 
 export function createRootKeyPlan({ db }: SqlEngine, { created, event }: CreateRootKey): Plan {
   const { id, digest, start } = created;
-  const row = { ...newRow("rootKey", created, event), digest, start };
+  const inserted = db.insertInto("root_keys").values({ ...newRow("rootKey", created, event), digest, start } as never);
   return {
     target: targetOf("rootKey", id),
-    first: [
-      db
-        .insertInto("root_keys")
-        .values(row as never)
-        .compile(),
-    ],
+    first: [inserted.compile()],
     rest: [],
     outcomeOf: () => ({ outcome: "done", changed: [] }),
   };

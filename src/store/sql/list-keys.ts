@@ -107,9 +107,8 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
 }
 
 /** What is left to compare in the keys of an API or owner. */
-function filtersOf(query: KeysQuery): readonly Filter[] {
-  const { expiresBeforeMs, search } = query;
-  const filters: Filter[] = Object.entries(filterColumns(query)).map(([column, value]) => {
+function filtersOf({ ownerId: _, expiresBeforeMs, search, ...query }: KeysQuery): readonly Filter[] {
+  const filters: Filter[] = Object.entries(columnsOf(keyFields, query)).map(([column, value]) => {
     return { columns: [column], condition: sql`${sql.ref(column)} = ${value}` };
   });
   const add = (condition: RawBuilder<unknown>, ...columns: string[]) => void filters.push({ columns, condition });
@@ -120,12 +119,6 @@ function filtersOf(query: KeysQuery): readonly Filter[] {
     add(begins, "name", "start");
   }
   return filters;
-}
-
-/** Of the fields that keys are filtered by. */
-function filterColumns(query: KeysQuery) {
-  const { ownerId: _, ...others } = query;
-  return columnsOf(keyFields, others);
 }
 
 const found = {

@@ -71,7 +71,7 @@ function parsed(value: Text): unknown {
 }
 
 function damaged(cause: unknown): Unavailable {
-  return new Unavailable("what is stored of a key, an owner or an API cannot be read", {
+  return new Unavailable("what is stored of a key, an owner, an API or a root key cannot be read", {
     cause,
     affectsOneKeyOnly: true,
   });
