@@ -12,7 +12,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema, FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { absent_needs, Change, change, default_bool, items_by } from "../../../gen/latchkey/v1/options_pb.js";
+import { absent_needs, alias_of, Change, change, default_bool, items_by } from "../../../gen/latchkey/v1/options_pb.js";
 import type { Updates } from "../../../gen/latchkey/v1/updates.ts";
 import { InvalidRequest, joinPath, Violations } from "../invalid-request.ts";
 
@@ -104,11 +104,12 @@ function pathsIn(changes: ChangeFields, object: JsonObject, within: string, json
   });
 }
 
-/** The paths of all fields of a message. At least one of them has to change. */
+/** The paths of all fields of a message. At least one of them has to change. Each is told by its own name, not by another. */
 function inside(changes: ChangeFields, jsonPath: string, pathsOf: (change: ChangeField) => string[]): string[] {
   const paths = Array.from(changes.values(), pathsOf).flat();
   if (paths.length > 0) return paths;
-  const names = Array.from(changes.values(), ({ field }) => field.jsonName).join(", ");
+  const named = [...changes.values()].filter(({ field }) => getOption(field, alias_of) === "");
+  const names = named.map(({ field }) => field.jsonName).join(", ");
   throw new InvalidRequest([{ path: jsonPath, message: `changes nothing; send at least one of ${names}` }]);
 }
 
@@ -135,7 +136,7 @@ export function completeFromBinary(desc: DescMessage, message: Message): void {
   setMask(update, message, paths);
 }
 
-/** Gives an update a mask that came in JSON, where fields have their JSON names: at least one. */
+/** Sets a mask that came in JSON, where fields have their JSON names: at least one. */
 export function setJsonMask(desc: DescMessage, message: Message, jsonPaths: readonly string[]): void {
   const paths = jsonPaths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
   setMask(updateFieldsOf(desc) as UpdateFields, message, paths);
