@@ -166,7 +166,7 @@ export function createMetrics(): MetricsRegistry {
   );
   const keyChange = tally(
     "latchkey_key_changes_total",
-    "Changes of keys between replicas: announced, unsent (then only the change feed tells them), heard.",
+    "Changes of keys between replicas: announced, unsent (then only the change feed reports them), heard.",
     "event",
     ["announced", "unsent", "heard"],
   );

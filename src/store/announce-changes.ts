@@ -38,7 +38,7 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
       // No cache knows what is being created.
       return command.kind === "createRootKey" ? [] : [{ kind: "rootKeys" }];
     case "api":
-      // Of a change whose outcome is not known it is not known which keys it has changed: the change feed tells.
+      // While the outcome is unknown, so are the keys that have changed. The change feed reports them.
       return keys ?? [];
     case "key":
       if (command.kind === "createKey") return [];

@@ -2046,9 +2046,9 @@ export declare const KeysService: GenService<{
    * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
    *
    * A key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a `CONFLICT` of its result;
-   * `expires` in the past is a `BAD_REQUEST` of it. A missing owner, where the API requires owners, is a `NOT_FOUND` of the whole
-   * request, which says whose it is, and nothing is imported. The others are imported, all at once. With the header `Idempotency-Key` a
-   * repeated request gets the same ids.
+   * `expires` in the past is a `BAD_REQUEST` of it. The others are imported, all in one transaction. With the header
+   * `Idempotency-Key` a repeated request gets the same ids. If the API requires owners and one of the keys names an owner without a
+   * record, the whole request is a `NOT_FOUND` that names the key, and nothing is imported.
    *
    * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards
    * every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.

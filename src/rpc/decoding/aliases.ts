@@ -40,7 +40,7 @@ function aliasesOf(desc: DescMessage): Aliases {
   return { pairs, inside };
 }
 
-/** In JSON it is known what was sent: null, and an empty text, differ from a value. */
+/** JSON shows what the caller sent, so null and an empty text also differ from a value. */
 export function refuseDifferentNames(
   desc: DescMessage,
   object: JsonObject,

@@ -28,7 +28,7 @@ export function readMessage<Desc extends DescMessage>(
     return validated(desc, message);
   } catch (error) {
     if (!(error instanceof InvalidRequest) || used.size === 0) throw error;
-    // By the name that the caller has used.
+    // Report the name that the caller used.
     throw new InvalidRequest(error.violations.map(({ path, message }) => ({ path: used.get(path) ?? path, message })));
   }
 }

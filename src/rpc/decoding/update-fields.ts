@@ -104,7 +104,7 @@ function pathsIn(changes: ChangeFields, object: JsonObject, within: string, json
   });
 }
 
-/** The paths of all fields of a message. At least one of them has to change. Each is told by its own name, not by another. */
+/** The paths of all fields of a message. At least one of them has to change. An error lists each field once, by its own name. */
 function inside(changes: ChangeFields, jsonPath: string, pathsOf: (change: ChangeField) => string[]): string[] {
   const paths = Array.from(changes.values(), pathsOf).flat();
   if (paths.length > 0) return paths;

@@ -76,11 +76,11 @@ export function deleteOwnerPlan(engine: SqlEngine, command: DeleteOwner): Plan {
   return {
     ...plan,
     first: [...plan.first, selectVersion(engine, target), count],
-    outcomeOf(first, rest, told) {
+    outcomeOf(first, rest, announced) {
       const [found, counted] = first.slice(-2);
       const row = found?.rows[0] as { version: number } | undefined;
       const isOther = row === undefined || (ifVersion ?? row.version) !== row.version;
-      if (first[0]?.rows.length) return plan.outcomeOf(first, rest, told);
+      if (first[0]?.rows.length) return plan.outcomeOf(first, rest, announced);
       if (isOther) return notTouched(found);
       const [{ count } = { count: 0 }] = (counted?.rows ?? []) as { count: number | string }[];
       return { outcome: "conflict", reason: "ownerHasKeys", keys: Number(count) };

@@ -47,7 +47,7 @@ interface ChangeParts {
   readonly answerOf?: (rest: readonly Rows[], version: number) => MaybePromise<unknown>;
 }
 
-/** Notes the change in the row of its target, tells the caches, and does the rest. */
+/** Notes the change in the row of its target, announces it to the caches, and does the rest. */
 export function changePlan(engine: SqlEngine, command: ChangeCommand, parts: ChangeParts = {}): Plan {
   const { id, ifVersion, event } = command;
   const { set = {}, only, rest = [], answerOf = () => undefined } = parts;
@@ -62,22 +62,22 @@ export function changePlan(engine: SqlEngine, command: ChangeCommand, parts: Cha
     ],
     ...(feed && { feed: addChange(engine, feed, id, event) }),
     rest,
-    outcomeOf([touched, found], answers, told) {
+    outcomeOf([touched, found], answers, announced) {
       const row = touched?.rows[0] as { readonly version: number } | undefined;
       if (row === undefined) return notTouched(found);
       return andThen(answerOf(answers, row.version), (answer) => {
-        const done = { outcome: "done", changed: resource === "key" ? [changedKey(id, told)] : [] } as const;
+        const done = { outcome: "done", changed: resource === "key" ? [changedKey(id, announced)] : [] } as const;
         return (answer === undefined ? done : { ...done, answer }) as Outcome<Command["kind"]>;
       });
     },
   };
 }
 
-/** What the caches are told; undefined where none knows the resource. */
+/** The kind of change that is announced to caches; undefined for a resource that no cache holds. */
 const kindsOfNews = { key: "key", owner: "owner", rootKey: "rootKeys", api: undefined } as const;
 
-function changedKey(keyId: string, told: Rows | undefined) {
-  const row = told?.rows[0] as { readonly digests: string } | undefined;
+function changedKey(keyId: string, announced: Rows | undefined) {
+  const row = announced?.rows[0] as { readonly digests: string } | undefined;
   return { keyId, digests: row?.digests.split(",") };
 }
 
@@ -93,7 +93,7 @@ export function updatePlan(engine: SqlEngine, command: UpdateCommand): MaybeProm
     changePlan(engine, command, {
       set: { ...columnsOf(resources[resource], command.changes), ...furtherColumns(command) },
       rest: [
-        // None of resources without limits.
+        // Empty for resources without limits.
         ...setWindows(engine, command as UpdateKey | UpdateOwner, nowMs),
         ...(refill === undefined ? [] : [setRefill(engine, holderOf(resource, id), refill, nowMs, event)]),
         selectResource(engine, resource, id),

@@ -46,9 +46,9 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
       db,
     ),
     rest: deleteKeys(engine, deleted),
-    outcomeOf([api], _, told) {
+    outcomeOf([api], _, announced) {
       if (!api?.rows.length) return { outcome: "missing" };
-      const rows = (told?.rows ?? []) as readonly { target_id: string; digests: string }[];
+      const rows = (announced?.rows ?? []) as readonly { target_id: string; digests: string }[];
       const changed = rows.map(({ target_id, digests }) => ({ keyId: target_id, digests: digests.split(",") }));
       return { outcome: "done", changed, answer: { deleted: rows.length } };
     },

@@ -18,11 +18,11 @@ export interface Plan {
   /** Adds a row to the change feed. Absent: no cache can know the target. */
   readonly feed?: CompiledQuery;
   readonly rest: readonly CompiledQuery[];
-  /** `told`: what `feed` answers. */
+  /** `announced`: what `feed` answers. */
   outcomeOf(
     first: readonly Rows[],
     rest: readonly Rows[],
-    told: Rows | undefined,
+    announced: Rows | undefined,
   ): MaybePromise<Outcome<Command["kind"]>>;
 }
 

@@ -113,8 +113,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
     ];
     try {
       const results = await engine.atomically([...first, ...noted, ...rest]);
-      const told = feed && results[first.length + noted.length - 1];
-      return await outcomeOf(results.slice(0, first.length), results.slice(first.length + noted.length), told);
+      const announced = feed && results[first.length + noted.length - 1];
+      return await outcomeOf(results.slice(0, first.length), results.slice(first.length + noted.length), announced);
     } catch (error) {
       const reason = error instanceof CheckViolation ? conflictOf(error) : undefined;
       if (reason !== undefined) return { outcome: "conflict", reason };
