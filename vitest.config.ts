@@ -21,7 +21,7 @@ const alone = [
 ];
 
 /** They replace modules, which files that share them would see. */
-const isolated = ["test/link/grpc-stream.test.ts", "test/rpc/hot/read-once.test.ts"];
+const isolated = ["test/link/grpc-stream.test.ts", "test/rpc/fast-path/read-once.test.ts"];
 
 /** One more than cores of the machines that we think of: tests that start processes wait now and then. */
 const maxWorkers = 3;
@@ -29,7 +29,7 @@ const maxWorkers = 3;
 /** They take long. One that began last would keep one core busy and the other waiting. */
 const long = [
   "test/contract/store.test.ts",
-  "test/e2e/threads.test.ts",
+  "test/e2e/workers.test.ts",
   "test/contract/broken-stores.test.ts",
   "test/faults/edges/news.test.ts",
   "test/faults/edges/uses.test.ts",

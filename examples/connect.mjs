@@ -18,6 +18,6 @@ const weather = {
 };
 const routes = (router) => router.service(Weather, weather);
 const server = createServer(connectNodeAdapter({ routes, interceptors }));
-server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+server.listen(Number(process.env.EXAMPLE_PORT ?? 3000), "127.0.0.1", () => {
   console.log(`listening on http://127.0.0.1:${server.address().port}`);
 });

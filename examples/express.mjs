@@ -15,6 +15,7 @@ app.get("/archive", protect(client, { permissions: "archive.read", remaining: { 
   response.json({ left: request.latchkey.remaining });
 });
 
-const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+const server = app.listen(Number(process.env.EXAMPLE_PORT ?? 3000), "127.0.0.1", (error) => {
+  if (error) throw error;
   console.log(`listening on http://127.0.0.1:${server.address().port}`);
 });

@@ -14,5 +14,5 @@ app.get("/forecast", { onRequest: protect(client) }, async (request) => {
 const onRequest = protect(client, { permissions: "archive.read", remaining: { cost: 10 } });
 app.get("/archive", { onRequest }, async (request) => ({ left: request.latchkey.remaining }));
 
-const address = await app.listen({ port: Number(process.env.PORT ?? 3000), host: "127.0.0.1" });
+const address = await app.listen({ port: Number(process.env.EXAMPLE_PORT ?? 3000), host: "127.0.0.1" });
 console.log(`listening on ${address}`);

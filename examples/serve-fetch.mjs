@@ -6,7 +6,7 @@ export function serve(handler) {
     const answer = await handler(new Request(`http://localhost${url}`, { method, headers }));
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
   });
-  server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+  server.listen(Number(process.env.EXAMPLE_PORT ?? 3000), "127.0.0.1", () => {
     console.log(`listening on http://127.0.0.1:${server.address().port}`);
   });
 }

@@ -147,7 +147,7 @@ function placesOf(fields: readonly Named[], from: number): readonly (Named & { r
   });
 }
 
-/** Of values that many keys share, one copy is kept. */
+/** One copy is kept of a value that many keys share. */
 const interned: { readonly [Name in Kind]?: string } = {
   json: "sharedMeta",
   rateLimit: "interner.rule",

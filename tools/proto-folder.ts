@@ -40,7 +40,7 @@ export function writeProtoFolder(folder = join(root, ".proto")): void {
     const options = `${languageOptions}option java_outer_classname = "${outerClass}";\n`;
     writeFileSync(join(folder, "google/api", name), text.replace(/^package google\.api;\n/m, `$&\n${options}`));
   }
-  // Of ours and of buf/validate; then of google/api.
+  // Ours and those of buf/validate; then those of google/api.
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   copyFileSync(join(googleFolder, "LICENSE"), join(folder, "google/LICENSE"));
 }

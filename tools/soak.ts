@@ -4,10 +4,10 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const usage = `usage: npm run soak -- <minutes>              strict limits under load, faults and repairs; 10 unless told
-       npm run soak -- life [minutes]         random operations from many seeds; 5 minutes unless told
+const usage = `usage: npm run soak -- <minutes>              strict limits under load, faults and repairs; 10 by default
+       npm run soak -- life [minutes]         random operations from many seeds; 5 minutes by default
        npm run soak -- explain                100 000 explanations beside the verifications that they explain
-       npm run soak -- news                   what edges hear of changes: 20 restarts, a commit held for a minute
+       npm run soak -- news                   what edges learn of changes: 20 restarts, a commit held for a minute
        npm run soak -- index                  indexes are built on a million rows while verifications run
        npm run soak -- regions [scenario]     regions far apart; as root; only scenarios whose name contains the text`;
 

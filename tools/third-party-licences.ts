@@ -26,7 +26,7 @@ export function findBundledPackages(root: string, bundled: readonly string[]): B
       version: string;
       license?: string;
     };
-    if (license === undefined) throw new Error(`${name} has no licence that could be told of`);
+    if (license === undefined) throw new Error(`${name} has no licence that could be named`);
     return { folder, name, version, license, files: [...(filesByFolder.get(folder) ?? [])] };
   });
 }
@@ -48,7 +48,7 @@ function describePackage(root: string, { folder, name, version, license, files }
   if (/Apache-2\.0/.test(license) && !texts.some((text) => text.includes("TERMS AND CONDITIONS"))) {
     texts.push(readFileSync(join(root, "LICENSE"), "utf8"));
   }
-  if (texts.length === 0) throw new Error(`${name} has no licence that could be told of`);
+  if (texts.length === 0) throw new Error(`${name} has no licence that could be named`);
   return [`${name} ${version}: ${license}`, ...texts.map((text) => text.trim())].join("\n\n");
 }
 

@@ -12,8 +12,8 @@ import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createAllEndpoints } from "../../src/rpc/all-endpoints.ts";
 import { createRunCall } from "../../src/rpc/call.ts";
-import { hotEndpointsOf } from "../../src/rpc/hot/hot-endpoints.ts";
-import { JsonCall, requestByHand } from "../../src/rpc/json-call.ts";
+import { hotEndpointsOf } from "../../src/rpc/fast-path/hot-grpc.ts";
+import { JsonCall, noHeaders } from "../../src/rpc/json-call.ts";
 import { createRequestIds } from "../../src/rpc/request-ids.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { caches } from "./caches.ts";
@@ -46,7 +46,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const digest = sha256(key);
   const secret = new Secret(key);
   if (hot === undefined) throw new Error("the method is not as expected");
-  const call = () => runCall(new JsonCall(hot, "req", requestByHand, body, 0, body.length));
+  const call = () => runCall(new JsonCall(hot, "req", noHeaders, body, 0, body.length));
   const response = await call();
   return {
     "a request id": allocated(newRequestId),

@@ -1,14 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Bench } from "../harness/section.ts";
 
 export interface ServerProcess {
   readonly pid: number;
   readonly port: number;
-  /** Processor time that it has taken so far, all threads together. */
+  /** Processor time that it has taken so far, with that of its worker processes. */
   cpuMs(): number;
+  /** Also with theirs. */
   residentBytes(): number;
 }
 
@@ -36,7 +37,9 @@ export async function startServer(
   bench.atEnd(() => stop(child));
   const port = await findPort(child, portOf);
   const pid = child.pid as number;
-  return { pid, port, cpuMs: () => cpuMsOf(pid), residentBytes: () => residentBytesOf(pid) };
+  const sum = (figureOf: (pid: number) => number) =>
+    [pid, ...childrenOf(pid)].reduce((all, each) => all + figureOf(each), 0);
+  return { pid, port, cpuMs: () => sum(cpuMsOf), residentBytes: () => sum(residentBytesOf) };
 }
 
 /** For scripts that print nothing but their port. */
@@ -59,6 +62,12 @@ async function stop(child: ChildProcess): Promise<void> {
 export function cpuMsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+function childrenOf(pid: number): number[] {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const lists = threads.map((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8"));
+  return lists.flatMap((list) => list.split(" ").filter(Boolean).map(Number));
 }
 
 export function residentBytesOf(pid: number): number {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
+import { frameOf } from "../contestants/call-grpc.ts";
 import { type Latchkey, startLatchkey, vastCounter, vastLimit } from "../contestants/latchkey.ts";
 import { compare } from "../harness/compare.ts";
 import type { Bench, Section } from "../harness/section.ts";
@@ -10,17 +11,32 @@ const keyCount = 1000;
 const connections = 128;
 const rounds = 15;
 
-type Kind = "plain" | "limited" | "strict" | "counted" | "countedHot" | "postgres" | "postgresHot";
+type Kind =
+  | ("plain" | "limited" | "strict" | "counted" | "countedHot" | "grpc")
+  | ("postgres" | "postgresHot")
+  | ("workersPlain" | "workersCounted" | "workersStrict");
+
+interface Measured {
+  readonly what: string;
+  loadOf(bench: Bench, server: Latchkey): Promise<Load>;
+}
 
 /** By the name of the figure: what it is, and the load on a server. */
-const kinds: Readonly<Record<Kind, { what: string; loadOf(bench: Bench, server: Latchkey): Promise<Load> }>> = {
+const kinds: Readonly<Record<Kind, Measured>> = {
   plain: { what: "a cached key", loadOf: oneKey({}, 32) },
   limited: { what: "a local limit", loadOf: oneKey({ ratelimit: vastLimit }, 32) },
   strict: { what: "a strict limit", loadOf: oneKey({ ratelimit: { ...vastLimit, async: false } }, 32) },
-  counted: { what: `embedded store, ${keyCount} keys with \`remaining\``, loadOf: manyKeys },
+  counted: { what: `embedded store, ${keyCount} keys with \`remaining\``, loadOf: manyKeys() },
   countedHot: { what: "embedded store, one key with `remaining`", loadOf: oneKey(vastCounter, connections) },
-  postgres: { what: `Postgres, ${keyCount} keys with \`remaining\``, loadOf: manyKeys },
+  grpc: { what: "a cached key over gRPC", loadOf: grpcKey },
+  postgres: { what: `Postgres, ${keyCount} keys with \`remaining\``, loadOf: manyKeys() },
   postgresHot: { what: "Postgres, one key with `remaining`", loadOf: oneKey(vastCounter, connections) },
+  workersPlain: { what: "two workers, a cached key", loadOf: oneKey({}, 64, false) },
+  workersCounted: { what: `two workers, ${keyCount} keys with \`remaining\``, loadOf: manyKeys(false) },
+  workersStrict: {
+    what: "two workers, a strict limit",
+    loadOf: oneKey({ ratelimit: { ...vastLimit, async: false } }, 64, false),
+  },
 };
 
 /** Only where it is asked for: `npm run bench -- before before=../that/checkout/dist`. */
@@ -37,11 +53,19 @@ export const before: Section<Kind> = {
     bench.atEnd(() => postgres.remove());
     const text: string[] = [];
     const figures: Partial<Record<Kind, number>> = {};
-    for (const environmentOf of [async () => ({}), async () => ({ DATABASE_URL: await postgres.createDatabase() })]) {
-      const earlier = await startLatchkey(bench, { program, environment: await environmentOf() });
-      const now = await startLatchkey(bench, { environment: await environmentOf() });
-      const isPostgres = text.length > 0;
-      for (const kind of (Object.keys(kinds) as Kind[]).filter((each) => each.startsWith("postgres") === isPostgres)) {
+    const setUps: [startsWith: string, environmentOf: () => Promise<Record<string, string>>][] = [
+      ["postgres", async () => ({ DATABASE_URL: await postgres.createDatabase() })],
+      ["workers", async () => ({ LATCHKEY_WORKERS: "2" })],
+      ["", async () => ({})],
+    ];
+    const left = new Set(Object.keys(kinds) as Kind[]);
+    for (const [prefix, environmentOf] of setUps) {
+      // Workers and load share all cores, as there is no core for each.
+      const pinned = prefix !== "workers";
+      const earlier = await startLatchkey(bench, { program, pinned, environment: await environmentOf() });
+      const now = await startLatchkey(bench, { pinned, environment: await environmentOf() });
+      for (const kind of [...left].filter((each) => each.startsWith(prefix))) {
+        left.delete(kind);
         const { what, loadOf } = kinds[kind];
         const { table, cpuRatio } = await compare(
           what,
@@ -51,7 +75,8 @@ export const before: Section<Kind> = {
           },
           { ...bench.turns, rounds },
         );
-        text.push(table);
+        const megabytes = [earlier, now].map((server) => (server.residentBytes() / 1e6).toFixed(0));
+        text.push(`${table}\n\nMemory behind it: ${megabytes[0]} and ${megabytes[1]} MB.`);
         figures[kind] = cpuRatio("now");
       }
     }
@@ -59,12 +84,18 @@ export const before: Section<Kind> = {
   },
 };
 
-function oneKey(properties: object, connections: number) {
-  return async ({ loads }: Bench, { createKey, port }: Latchkey) =>
-    loads.json(port, await createKey(properties), { connections });
+function oneKey(properties: object, connections: number, pinned = true): Measured["loadOf"] {
+  return async ({ loads }, { createKey, port }) =>
+    loads.json(port, await createKey(properties), { connections, pinned });
 }
 
-async function manyKeys({ folder, loads }: Bench, { createKeys, port }: Latchkey): Promise<Load> {
-  const keys = writeKeyFile(join(folder, `keys-${port}`), await createKeys(keyCount, vastCounter));
-  return loads.manyKeys(port, keys, "in turn", { connections });
+function manyKeys(pinned = true): Measured["loadOf"] {
+  return async ({ folder, loads }, { createKeys, port }) => {
+    const keys = writeKeyFile(join(folder, `keys-${port}`), await createKeys(keyCount, vastCounter));
+    return loads.manyKeys(port, keys, "in turn", { connections, pinned });
+  };
+}
+
+async function grpcKey({ loads }: Bench, { createKey, port }: Latchkey): Promise<Load> {
+  return loads.grpc(port, frameOf(await createKey()));
 }

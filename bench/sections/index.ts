@@ -13,9 +13,9 @@ import { peers } from "./peers.ts";
 import { proxies } from "./proxies.ts";
 import { start } from "./start.ts";
 import { strict } from "./strict.ts";
-import { threads } from "./threads.ts";
 import { tls } from "./tls.ts";
 import { updates } from "./updates.ts";
+import { workers } from "./workers.ts";
 
 /** By the names that the command takes, in the order in which they run. */
 export const sections: Readonly<Record<string, Section>> = {
@@ -24,7 +24,7 @@ export const sections: Readonly<Record<string, Section>> = {
   counted,
   strict,
   decisions,
-  threads,
+  workers,
   peers,
   proxies,
   tls,

@@ -19,19 +19,6 @@ export const systemClock: Clock = {
   lateMs: () => threadDelay.totalMs,
 };
 
-/** The start of this thread's monotonic time, on a clock that all threads share. */
-export function monotonicOriginMs(): number {
-  // The two clocks cannot be read at the same moment, so the closest of some attempts counts.
-  const tries = Array.from({ length: 20 }, () => Number(process.hrtime.bigint()) / 1e6 - performance.now());
-  return Math.max(...tries);
-}
-
-/** A clock whose monotonic time agrees with that of the thread whose time began at `originMs`. */
-export function createThreadClock(originMs: number): Clock {
-  const aheadMs = monotonicOriginMs() - originMs;
-  return { ...systemClock, monotonicMs: () => performance.now() + aheadMs };
-}
-
 /**
  * How long this machine has slept, counted from some fixed moment. On most systems monotonic time stands still during
  * sleep, but the time since the machine's start does not.

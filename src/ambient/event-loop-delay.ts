@@ -42,17 +42,17 @@ export class EventLoopDelay {
   }
 }
 
-/** Of this thread. Deadlines are extended by it. */
+/** The delay of this thread. Deadlines are extended by it. */
 export const threadDelay = new EventLoopDelay(() => performance.now());
 
 /**
- * Measures how late this thread's event loop is, as long as the server runs. Returns a function that stops it. Node's own
- * `monitorEventLoopDelay` keeps no counts that can be added up over threads and scrapes.
+ * Measures how late this process's event loop is, as long as the server runs. Returns a function that stops it. Node's own
+ * `monitorEventLoopDelay` keeps no counts that can be added up over processes and scrapes.
  */
 export function measureEventLoopDelay(
-  thread: string,
-  metrics: { eventLoopDelayed(thread: string, seconds: number): void },
+  name: string,
+  metrics: { eventLoopDelayed(worker: string, seconds: number): void },
   delay = threadDelay,
 ): () => void {
-  return delay.start((lateMs) => metrics.eventLoopDelayed(thread, lateMs / 1000));
+  return delay.start((lateMs) => metrics.eventLoopDelayed(name, lateMs / 1000));
 }

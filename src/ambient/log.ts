@@ -21,11 +21,17 @@ export interface AdjustableLog extends Log {
 }
 
 /** Lines on standard error, in JSON for programs or in text for people. Standard output has only the text of a start. */
-export function createLog(level: LogLevel, write: (line: string) => void, format: LogFormat = "json"): AdjustableLog {
+export function createLog(
+  level: LogLevel,
+  write: (line: string) => void,
+  format: LogFormat = "json",
+  fields: LogFields | null = null,
+): AdjustableLog {
   const logger = pino(
     {
       level,
-      base: null,
+      // In every line.
+      base: fields,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
@@ -48,9 +54,9 @@ export function createLog(level: LogLevel, write: (line: string) => void, format
 /** A line of JSON as people read it: time, level, message, then the fields. The stack of an error follows on lines of its own. */
 function toText(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  const shown = Object.entries(fields).map(([name, value]) => ` ${name}=${plainOrQuoted(String(value))}`);
+  const printed = Object.entries(fields).map(([name, value]) => ` ${name}=${plainOrQuoted(String(value))}`);
   const stack = err === undefined ? "" : `\n    ${withoutControls(stackOf(err)).replaceAll("\n", "\n    ")}`;
-  return `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(msg)}${shown.join("")}${stack}\n`;
+  return `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(msg)}${printed.join("")}${stack}\n`;
 }
 
 /** Quoted where a value could be taken for something else. */

@@ -11,7 +11,7 @@ import { Counter, type Histogram, type Metric, type Registry } from "prom-client
  */
 export function createTally<Value extends string>(
   registry: Registry,
-  [name, help, label, values]: readonly [name: string, help: string, label: string, values: readonly Value[]],
+  { name, help, label, values }: { name: string; help: string; label: string; values: readonly Value[] },
 ): (value: Value, count?: number) => void {
   const counts = new Map<string, { count: number }>(values.map((value) => [value, { count: 0 }]));
   new Counter({
@@ -54,16 +54,14 @@ export class TalliedHistogram {
     },
   ) {
     const { name, help } = options;
+    const described = { name, help, type: "histogram", aggregator: "sum" };
     this.#labelNames = options.labelNames;
     this.#buckets = options.buckets;
     // Everything that the registry needs of a metric to print it.
     const metric = {
-      name,
-      help,
-      type: "histogram",
-      aggregator: "sum",
+      ...described,
       reset: () => this.#series.clear(),
-      get: async () => ({ name, help, type: "histogram", aggregator: "sum", values: this.#print(name) }),
+      get: async () => ({ ...described, values: this.#print(name) }),
     };
     registry.registerMetric(metric as unknown as Metric & Histogram);
   }

@@ -1,6 +1,6 @@
-/** Which calls are traced, and where their spans go. Plain data: serving threads get it too. */
+/** Which calls are traced, and where their spans go. Plain data. */
 export interface TracingOptions {
-  /** Of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. */
+  /** The URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
   /** Sent with every export. They may hold a secret. */
   readonly headers: Readonly<Record<string, string>>;

@@ -26,7 +26,10 @@ export function whenPassed(deadline: TimeLeft, giveUp: () => void): () => void {
   };
 }
 
-/** The result of the work, or this error when the deadline has passed; the work itself continues. */
+/**
+ * The result of the work. Rejects with this error when the deadline has passed; the work itself continues, and what
+ * becomes of it is ignored.
+ */
 export async function withTimeout<Result>(
   work: Promise<Result>,
   deadline: TimeLeft,
@@ -43,4 +46,15 @@ export async function withTimeout<Result>(
   } finally {
     cancel();
   }
+}
+
+/** Waits for the work, but not longer than this. Never rejects: whoever needs the result awaits the work itself. */
+export async function waitAtMost(waitMs: number, work: Promise<unknown>): Promise<void> {
+  const endMs = performance.now() + waitMs;
+  const deadline = {
+    get leftMs() {
+      return endMs - performance.now();
+    },
+  };
+  await withTimeout(work, deadline, () => new Error("not yet")).catch(() => {});
 }

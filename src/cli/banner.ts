@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
-import { localUrl } from "../config/local-url.ts";
-import { isLoopback } from "../config/loopback.ts";
+import { isLoopback, localUrl } from "../config/hosts.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { RunningServer } from "../server/running-server.ts";

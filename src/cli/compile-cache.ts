@@ -2,6 +2,7 @@ import { existsSync, lstatSync, mkdirSync, realpathSync, type Stats, statSync } 
 import module from "node:module";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
+import { nearestThatExists } from "../config/nearest-folder.ts";
 
 /**
  * Caches compiled code between starts, so that later starts are faster.
@@ -15,7 +16,7 @@ export function enableCompileCache(environment: NodeJS.ProcessEnv): void {
   const folder = claimPrivateFolder(join(cacheHome(environment), "latchkey"));
   if (folder === undefined) return;
   module.enableCompileCache(folder);
-  // For the threads and processes that this one starts.
+  // For the processes and threads that this one starts.
   environment.NODE_COMPILE_CACHE = folder;
 }
 
@@ -56,10 +57,6 @@ function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
   mkdirSync(path, { mode: 0o700 });
-}
-
-function nearestThatExists(path: string): string {
-  return existsSync(path) ? path : nearestThatExists(dirname(path));
 }
 
 const STICKY = 0o1000;

@@ -1,14 +1,13 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../ambient/clock.ts";
-import { localUrl } from "../config/local-url.ts";
-import { isLoopback } from "../config/loopback.ts";
+import { hostOf, isLoopback, localUrl } from "../config/hosts.ts";
 import { readSetting, withSettingsFile } from "../config/settings.ts";
 import { checkConfiguration } from "../doctor/check-configuration.ts";
 import { checkService, type ServiceAddresses } from "../doctor/check-service.ts";
-import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
+import { type Finding, type Severity, severities, worstOf } from "../doctor/findings.ts";
 import type { Diagnosis } from "../doctor/run-checks.ts";
 import { printable } from "./commands/screen.ts";
-import type { ProgramFlags } from "./program-flags.ts";
+import type { FlagValues } from "./parse-arguments.ts";
 
 export const doctorUsage = `Usage: latchkey doctor                check the settings in the environment and what they name; changes nothing
          --role ROLE                  all (default), edge or coordinator, as serve takes it
@@ -21,7 +20,7 @@ export const doctorUsage = `Usage: latchkey doctor                check the sett
 const exitCodes = { error: 1, warning: 3, note: 0 } satisfies Record<Severity, number>;
 
 /** Prints a diagnosis of the configuration, or of a running service, and exits by its worst finding. */
-export async function doctor(flags: ProgramFlags): Promise<void> {
+export async function doctor(flags: FlagValues): Promise<void> {
   const { json, role, url, internalUrl } = read(flags);
   const environment = { ...process.env, ...(role !== undefined && { LATCHKEY_ROLE: role }) };
   const diagnosis =
@@ -55,16 +54,15 @@ function toText({ checked, findings }: Diagnosis, hasColours: boolean): string {
     `  fix:  ${printable(fix)}`,
     paint("2", `  (${id}, docs/doctor.md)`),
   ];
-  const order: readonly Severity[] = ["error", "warning", "note"];
-  const sorted = order.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
-  const counts = order.flatMap((severity) => {
-    const count = findings.filter((finding) => finding.severity === severity).length;
-    return count === 0 ? [] : [`${count} ${severity}${count === 1 ? "" : "s"}`];
-  });
-  return [...lines, ...sorted.flatMap(describe), "", counts.join(", ") || paint("32", "no problems")].join("\n");
+  const bySeverity = severities.map((severity) => findings.filter((finding) => finding.severity === severity));
+  const counts = bySeverity.flatMap(({ length, 0: first }) =>
+    first === undefined ? [] : [`${length} ${first.severity}${length === 1 ? "" : "s"}`],
+  );
+  const described = bySeverity.flat().flatMap(describe);
+  return [...lines, ...described, "", counts.join(", ") || paint("32", "no problems")].join("\n");
 }
 
-function read(flags: ProgramFlags) {
+function read(flags: FlagValues) {
   const { json, role, url, "internal-url": internalUrl } = flags as Record<string, string | undefined>;
   try {
     if (internalUrl !== undefined && url === undefined) throw new Error("--internal-url goes with --url");
@@ -93,7 +91,7 @@ function addressesOf(url: URL, named: URL | undefined): ServiceAddresses {
       return exitWithUsage(`the setting of the internal port is wrong: ${(error as Error).message}`);
     }
   };
-  const isHere = (address: URL) => isLoopback(address.hostname.replace(/^\[|\]$/g, ""));
+  const isHere = (address: URL) => isLoopback(hostOf(address));
   const own = new URL(localUrl(read("internalHost"), read("internalPort")));
   if (read("internalTlsCert") !== undefined) own.protocol = "https:";
   const internalUrl = named ?? (isHere(url) ? own : undefined);

@@ -1,7 +1,7 @@
-import { parseArgs } from "node:util";
 import { version } from "../../gen/version.ts";
+import { UsageError } from "./commands/command-error.ts";
+import { type FlagValues, type KnownFlag, parseArguments } from "./parse-arguments.ts";
 import { type ProgramCommand, programCommands } from "./program-commands.ts";
-import type { ProgramFlags } from "./program-flags.ts";
 
 /** Parses the command line and runs the command. Exits with 0 on success, otherwise with another code. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -11,7 +11,9 @@ export async function main(args: readonly string[]): Promise<void> {
   if (first === "help" && args.length > 1) return main([...args.slice(1), "--help"]);
   const own = ["help", "version", ...Object.keys(programCommands)];
   if (first !== undefined && !first.startsWith("-") && !own.includes(first)) return runOther(first, args);
-  const { command, operands, flags, isHelp } = await parseCommand(args);
+  const misplaced = await misplacedFlag(args);
+  if (misplaced !== undefined) return exitWithUsage(misplaced);
+  const { command, operands, flags, isHelp } = parseCommand(args);
   const program = programCommands[command];
   if (isHelp) return console.log(await (program === undefined ? usage() : helpOf(program)));
   if (command === "version") return console.log(version);
@@ -34,43 +36,41 @@ async function runOther(name: string, args: readonly string[]): Promise<void> {
   process.exitCode = exitCode;
 }
 
-interface ParsedCommand {
-  readonly command: string;
-  readonly operands: readonly string[];
-  readonly flags: ProgramFlags;
-  readonly isHelp: boolean;
+/** Says of a flag in front of a command that calls a service that it goes behind it. */
+async function misplacedFlag([first = "", ...others]: readonly string[]): Promise<string | undefined> {
+  if (!/^--(?!help$|version$)./.test(first)) return undefined;
+  const { isClientCommand } = await import("./commands/run-client.ts");
+  const name = others.find(isClientCommand);
+  const [flag] = first.split("=");
+  return name && `${flag} goes behind the command: latchkey ${name} COMMAND ${flag} …`;
 }
 
-async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
+function parseCommand(args: readonly string[]) {
   try {
-    const ofCommands = Object.values(programCommands).map((command) => command.flags ?? {});
-    const options = {
-      ...Object.assign({}, ...ofCommands),
-      version: { type: "boolean" },
-      help: { type: "boolean", short: "h" },
-    };
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    const { help, version: isVersion, ...flags } = values as ProgramFlags;
-    const [command = "help", ...operands] = positionals;
-    return { command: isVersion ? "version" : command, operands, flags, isHelp: help === true };
+    const { operands: words, flags } = parseArguments(args, [...programFlags, ...ownFlags], settingsHint);
+    const values: FlagValues = Object.fromEntries(flags.map(({ name, text = true }) => [name, text]));
+    const { help, version: isVersion, ...others } = values;
+    const [command = "help", ...operands] = words;
+    return { command: isVersion ? "version" : command, operands, flags: others, isHelp: help === true };
   } catch (error) {
-    return exitWithUsage(describeParseError(error as NodeJS.ErrnoException), args[0]);
+    if (!(error instanceof UsageError)) throw error;
+    return exitWithUsage(error.message, args[0]);
   }
 }
 
-/** Node's own words for an unknown flag are about arguments that begin with a dash, which no command takes. */
-function describeParseError({ code, message }: NodeJS.ErrnoException): string {
-  const [, flag] = /^Unknown option '([^']+)'/.exec(message) ?? [];
-  if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION" || flag === undefined) return message;
-  const settings = "settings come from the environment, such as PORT=8080: docs/configuration.md lists them";
-  return `there is no flag ${flag} here. Flags follow their command; ${settings}`;
-}
+const programFlags = Object.values(programCommands).flatMap(({ flags = [] }) => flags);
+const ownFlags: readonly KnownFlag[] = [{ name: "version" }, { name: "help", short: "h" }];
+
+const settingsHint =
+  " here. Flags follow their command; settings come from the environment, such as PORT=8080: docs/configuration.md lists them";
 
 /** Says of a flag that it is another command's. */
-function foreignFlag(program: ProgramCommand | undefined, flags: ProgramFlags): string | undefined {
-  const foreign = Object.keys(flags).find((name) => !Object.hasOwn(program?.flags ?? {}, name));
+function foreignFlag(program: ProgramCommand | undefined, flags: FlagValues): string | undefined {
+  const has = (name: string, { flags: own = [] }: Pick<ProgramCommand, "flags">) =>
+    own.some((flag) => flag.name === name);
+  const foreign = Object.keys(flags).find((name) => !has(name, program ?? {}));
   if (foreign === undefined) return undefined;
-  const owners = Object.entries(programCommands).filter(([, command]) => Object.hasOwn(command.flags ?? {}, foreign));
+  const owners = Object.entries(programCommands).filter(([, command]) => has(foreign, command));
   return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}: it follows the command`;
 }
 

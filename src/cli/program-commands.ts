@@ -1,11 +1,11 @@
-import type { ProgramFlags } from "./program-flags.ts";
+import type { FlagValues, KnownFlag } from "./parse-arguments.ts";
 
 /** A command that works on the settings and the data of this machine. The others call a service: commands/. */
 export interface ProgramCommand {
   /** How it is typed, and what it does. */
   readonly usage: readonly (readonly [typed: string, does: string])[];
-  /** Flags of its own, as `parseArgs` takes them. */
-  readonly flags?: Readonly<Record<string, { readonly type: "string" | "boolean" }>>;
+  /** Flags of its own. */
+  readonly flags?: readonly KnownFlag[];
   /** What --help prints below its lines of usage. */
   readonly details?: string;
   /** What --help prints instead. */
@@ -15,7 +15,7 @@ export interface ProgramCommand {
   /** What is wrong with the operands, if anything. */
   check(operands: readonly string[]): string | undefined;
   /** Loads what it needs, so that no command loads what another one needs. */
-  run(operands: readonly string[], flags: ProgramFlags): Promise<void>;
+  run(operands: readonly string[], flags: FlagValues): Promise<void>;
 }
 
 export const programCommands: Readonly<Record<string, ProgramCommand>> = {
@@ -24,7 +24,7 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       ["serve", "serve until SIGTERM or SIGINT; settings come from the environment"],
       ["--role ROLE", "all (default), edge or coordinator; the same as LATCHKEY_ROLE"],
     ],
-    flags: { role: { type: "string" } },
+    flags: [{ name: "role", value: "ROLE" }],
     details:
       "Settings come from the environment, or from the file that LATCHKEY_SETTINGS_FILE names: docs/configuration.md lists\n" +
       "them. The first start generates a root key and prints where it is.\n\n" +
@@ -38,7 +38,7 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       "For the embedded store; Postgres is copied with pg_dump. docs/operations.md tells more.\n\n" +
       "Example:\n  LATCHKEY_DATA_DIR=/var/lib/latchkey latchkey backup latchkey-backup.db",
     check: ({ length }) => (length === 1 ? undefined : "backup takes one file"),
-    run: async ([file]) => (await import("./backup.ts")).backUp(file as string),
+    run: async ([file]) => (await import("./data-commands.ts")).backUp(file as string),
   },
   restore: {
     usage: [["restore FILE", "put a backup into LATCHKEY_DATA_DIR, which must have no data"]],
@@ -46,7 +46,7 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       "For the embedded store; Postgres is restored with pg_restore. docs/operations.md tells more.\n\n" +
       "Example:\n  LATCHKEY_DATA_DIR=/var/lib/latchkey latchkey restore latchkey-backup.db",
     check: ({ length }) => (length === 1 ? undefined : "restore takes one file"),
-    run: async ([file]) => (await import("./restore.ts")).restore(file as string),
+    run: async ([file]) => (await import("./data-commands.ts")).restore(file as string),
   },
   copy: {
     usage: [["copy", "copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names"]],
@@ -54,16 +54,16 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       "For moving from the embedded store to Postgres, while nothing serves the data: docs/operations.md tells how.\n\n" +
       "Example:\n  LATCHKEY_DATA_DIR=./data LATCHKEY_COPY_TO_FILE=./target-url latchkey copy",
     check: ({ length }) => (length > 0 ? "copy takes no operands: LATCHKEY_COPY_TO names the target" : undefined),
-    run: async () => (await import("./copy.ts")).copy(),
+    run: async () => (await import("./data-commands.ts")).copy(),
   },
   doctor: {
     usage: [["doctor", "check these settings, or a service that runs; --help tells more"]],
-    flags: {
-      role: { type: "string" },
-      json: { type: "boolean" },
-      url: { type: "string" },
-      "internal-url": { type: "string" },
-    },
+    flags: [
+      { name: "role", value: "ROLE" },
+      { name: "json" },
+      { name: "url", value: "URL" },
+      { name: "internal-url", value: "URL" },
+    ],
     help: async () => (await import("./doctor.ts")).doctorUsage,
     check: ({ length }) => (length > 0 ? "doctor takes no operands" : undefined),
     run: async (_, flags) => (await import("./doctor.ts")).doctor(flags),
@@ -79,6 +79,6 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       "more.\n\nExample:\n  DATABASE_URL=postgres://latchkey@127.0.0.1/latchkey latchkey migrate status",
     check: ([action, ...others]) =>
       (action === "status" || action === "up") && others.length === 0 ? undefined : "migrate takes status or up",
-    run: async ([action]) => (await import("./migrate.ts")).migrate(action as "status" | "up"),
+    run: async ([action]) => (await import("./data-commands.ts")).migrate(action as "status" | "up"),
   },
 };

@@ -1,6 +1,6 @@
 import { systemClock } from "../ambient/clock.ts";
 
-/** Tells how far long work is. */
+/** Shows how far long work is. */
 export interface Progress {
   update(what: string, done: number, total: number): void;
   /** Leaves an unfinished bar behind, so that what is printed next has a line of its own. */
@@ -18,13 +18,13 @@ const barLength = 30;
  */
 export function createProgress(stream: NodeJS.WriteStream): Progress {
   const everyMs = stream.isTTY ? drawEveryMs : lineEveryMs;
-  let toldMs = Number.NEGATIVE_INFINITY;
+  let writtenMs = Number.NEGATIVE_INFINITY;
   let isOpen = false;
   return {
     update(what, done, total) {
       const nowMs = systemClock.monotonicMs();
-      if (done < total && nowMs - toldMs < everyMs) return;
-      toldMs = nowMs;
+      if (done < total && nowMs - writtenMs < everyMs) return;
+      writtenMs = nowMs;
       if (!stream.isTTY) {
         stream.write(`${what}: ${done} of ${total}\n`);
         return;

@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
-import { inUrl, isEveryAddress } from "../config/local-url.ts";
+import { isCertificateFor } from "../config/certificates.ts";
+import { inUrl, isEveryAddress } from "../config/hosts.ts";
 
 /** What is known of the machine that this process runs on. */
 export interface Machine {
@@ -37,7 +37,7 @@ export function reachableUrl(host: string, port: number, machine: Machine, certi
 function coveredHost(certificate: X509Certificate, hosts: readonly string[]): string | undefined {
   const { subjectAltName = "" } = certificate;
   return (
-    hosts.find((host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host))) ??
+    hosts.find((host) => isCertificateFor(certificate, host)) ??
     /(?:^|, )DNS:(?<name>[\w.-]+)(?:,|$)/.exec(subjectAltName)?.groups?.name
   );
 }

@@ -1,24 +1,20 @@
 import { closeSync, openSync } from "node:fs";
 import { version } from "../../gen/version.ts";
 import { systemClock } from "../ambient/clock.ts";
-import { createLog, type Log } from "../ambient/log.ts";
+import type { Log } from "../ambient/log.ts";
+import { createProcessLog, ignoreLostReader } from "../ambient/log-output.ts";
 import { createSystemRandom } from "../ambient/random.ts";
 import { describeSettings } from "../config/settings.ts";
 import type { RunningServer } from "../server/running-server.ts";
 import { startServer } from "../server/start.ts";
 import { banner } from "./banner.ts";
-import { ignoreLostReader, LogOutput } from "./log-output.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 /** Serves until a signal arrives: the first signal shuts down gracefully, a second one immediately. */
 export async function serve(role: string | undefined): Promise<void> {
   const forced = role ? { LATCHKEY_ROLE: role } : {};
   const { settings, warnings, environment } = readSettingsOrExit("latchkey cannot start", forced);
-  const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
-  const output = new LogOutput(process.stderr, (dropped) =>
-    log.warn("lines of the log were dropped: nobody read them", { dropped }),
-  );
-  const log = createLog(settings.logLevel, (line) => output.write(line), format);
+  const log = createProcessLog(settings);
   ignoreLostReader(process.stdout);
   for (const warning of warnings) log.warn(warning);
 

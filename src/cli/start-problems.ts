@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { type Environment, type ReadSettings, readSettings, SettingsError } from "../config/settings.ts";
-import { RootKeyRetired } from "../domain/root-key-retired.ts";
+import { RootKeyRetired } from "../domain/root-key.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew, StoreEmpty } from "../store/sql/migrate.ts";
@@ -35,7 +35,6 @@ function describe(problem: unknown): string {
   const { code, address, port } = problem as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === "EADDRINUSE")
     return `${address}:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others`;
-  if (code === "ENOTSUP") return "this system shares no port between threads: LATCHKEY_WORKERS must be 1";
   if (code === "EACCES" && port !== undefined) return `${address}:${port} may not be used by this user`;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")
     return `this machine has no address ${address ?? "of that name"}`;

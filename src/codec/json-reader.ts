@@ -51,11 +51,20 @@ export class JsonReader {
     return true;
   }
 
-  /** A string of so many characters. */
+  /** A string of so many characters, which for ASCII are its bytes. */
   readText(min: number, max: number): string | undefined {
-    const value = this.readString();
-    // The bounds are in characters, which for ASCII is the length.
-    return value !== undefined && value.length >= min && value.length <= max ? value : undefined;
+    if (!this.takeAfterSpace('"')) return undefined;
+    const { bytes, end, at: start } = this;
+    for (let i = start; i < end; i++) {
+      const code = bytes[i] as number;
+      if (code === quote) {
+        if (i - start < min || i - start > max) return undefined;
+        this.at = i + 1;
+        return this.text.slice(start - this.start, i - this.start);
+      }
+      if (code < firstPrintable || code >= asciiEnd || code === backslash) return undefined;
+    }
+    return undefined;
   }
 
   /** A number without sign, fraction and exponent. What follows it shows whether these were its last digits. */
@@ -125,20 +134,6 @@ export class JsonReader {
     return notAName;
   }
 
-  private readString(): string | undefined {
-    if (!this.takeAfterSpace('"')) return undefined;
-    const { bytes, end, at: start } = this;
-    for (let i = start; i < end; i++) {
-      const code = bytes[i] as number;
-      if (code === quote) {
-        this.at = i + 1;
-        return this.text.slice(start - this.start, i - this.start);
-      }
-      if (code < firstPrintable || code >= asciiEnd || code === backslash) return undefined;
-    }
-    return undefined;
-  }
-
   private takeAfterSpace(character: string): boolean {
     this.skipSpace();
     if (this.at >= this.end || this.bytes[this.at] !== character.charCodeAt(0)) return false;
@@ -166,7 +161,7 @@ export function hashOf(name: string): number {
   return hash;
 }
 
-/** Of 30 bits, which V8 keeps without allocating. */
+/** A hash has 30 bits, which V8 keeps without allocating. */
 function addToHash(hash: number, code: number): number {
   return (Math.imul(hash, 31) + code) & 0x3fffffff;
 }

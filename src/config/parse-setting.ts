@@ -1,9 +1,9 @@
 // Texts of the environment into values. What a parser throws says what the variable must be, never what it is.
-import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { splitPostgresUrl } from "../domain/postgres-url.ts";
 import { parseRedisUrl } from "../domain/redis-url.ts";
 import { Secret } from "../domain/secret.ts";
+import { certificatesIn } from "./certificates.ts";
 
 const secretLengthMin = 32;
 /** An edge does not send longer ones to its coordinators. */
@@ -25,19 +25,19 @@ export function optionalPath(text: string): string | undefined {
   return text === "" ? undefined : nonEmpty(text);
 }
 
-export function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Error(`must be a whole number from ${min} to ${max}`);
-    return value;
-  };
+export function wholeNumberBetween(min: number, max: number): (text: string) => number {
+  return numberOf("a whole number", /^\d{1,15}$/, min, max);
 }
 
 /** Also with a fraction. */
 export function numberBetween(min: number, max: number): (text: string) => number {
+  return numberOf("a number", /^\d{1,9}(\.\d{1,15})?$/, min, max);
+}
+
+function numberOf(what: string, form: RegExp, min: number, max: number): (text: string) => number {
   return (text) => {
-    const value = /^\d{1,9}(\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Error(`must be a number from ${min} to ${max}`);
+    const value = form.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Error(`must be ${what} from ${min} to ${max}`);
     return value;
   };
 }
@@ -50,12 +50,9 @@ export function oneOf<Choice extends string>(...choices: Choice[]): (text: strin
   };
 }
 
-export function onOrOff(text: string): boolean {
-  return oneOf("on", "off")(text) === "on";
-}
-
-export function zeroOrOne(text: string): boolean {
-  return oneOf("0", "1")(text) === "1";
+/** One of two words, and whether it is this one. */
+export function either(words: readonly [string, string], yes: string): (text: string) => boolean {
+  return (text) => oneOf(...words)(text) === yes;
 }
 
 export function rootKeys(text: string): readonly Secret[] {
@@ -113,18 +110,14 @@ export function redisUrl(text: string): Secret | undefined {
   return new Secret(text);
 }
 
-export function certificates(name: string): (text: string) => string | undefined {
-  return (text) => {
-    if (text === "") return undefined;
-    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-    try {
-      if (blocks === null) throw new Error("no certificate");
-      for (const block of blocks) new X509Certificate(block);
-    } catch {
-      throw new Error(`must be certificates in PEM form; ${name}_FILE names a file that holds them`);
-    }
-    return text;
-  };
+export function certificates(text: string, name: string): string | undefined {
+  if (text === "") return undefined;
+  try {
+    if (certificatesIn(text).length === 0) throw new Error("no certificate");
+  } catch {
+    throw new Error(`must be certificates in PEM form; ${name}_FILE names a file that holds them`);
+  }
+  return text;
 }
 
 /** `name=value` pairs separated by commas, values percent-encoded: the form that OpenTelemetry gives headers. */

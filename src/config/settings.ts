@@ -1,14 +1,12 @@
 import { nearestName } from "../domain/suggest.ts";
-import { internalPortProblems } from "./internal-port-problems.ts";
-import { portProblems } from "./port-problems.ts";
-import { roleProblems } from "./role-problems.ts";
+import { conflictsOf } from "./setting-conflicts.ts";
 import { parseSettingsFile } from "./settings-file.ts";
-import { readTlsIdentity, type TlsFiles, TlsFilesError, type TlsIdentity } from "./tls-files.ts";
-import { type Variable, type Variables, variables } from "./variables.ts";
+import { readTlsIdentity, TlsFilesError, type TlsIdentity, type TlsPort, tlsPorts } from "./tls-files.ts";
+import { type SettingValues, type Variable, variables } from "./variables.ts";
 
 /** All settings, with the files that they name: what a process runs by. */
-export interface Settings extends Variables {
-  /** Of the public port; absent: cleartext. */
+export interface Settings extends SettingValues {
+  /** The identity of the public port; absent: cleartext. */
   readonly tls: TlsIdentity | undefined;
   readonly internalTls: TlsIdentity | undefined;
 }
@@ -27,17 +25,12 @@ export class SettingsError extends Error {
   /** As `ReadSettings` has them. A misspelt setting is often why another one is wrong. */
   readonly warnings: readonly string[];
 
-  constructor(
-    problems: readonly string[],
-    dataDir: string | undefined,
-    valid: Partial<Settings>,
-    warnings: readonly string[] = [],
-  ) {
+  constructor(problems: readonly string[], known: Partial<Pick<SettingsError, "dataDir" | "valid" | "warnings">> = {}) {
     super(problems.join("\n"));
     this.problems = problems;
-    this.dataDir = dataDir;
-    this.valid = valid;
-    this.warnings = warnings;
+    this.dataDir = known.dataDir;
+    this.valid = known.valid ?? {};
+    this.warnings = known.warnings ?? [];
   }
 }
 
@@ -46,7 +39,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The settings that differ from their defaults, by the names that operators know. Of secrets only that they are set. */
 export function describeSettings(environment: Environment): Record<string, string> {
   const described = Object.values(variables).map((variable: Variable<unknown>): [string, string] => {
-    const { name, fallback, secret } = variable;
+    const { name, fallback = "", secret } = variable;
     if (!secret) return [name, environment[name] === fallback ? "" : (environment[name] ?? "")];
     return [name, environment[`${name}_FILE`] ? "set, by a file" : isSet(variable, environment) ? "set" : ""];
   });
@@ -65,52 +58,43 @@ export interface ReadSettings {
 export function readSettings(ownEnvironment: Environment, readFile: (path: string) => string): ReadSettings {
   const environment = withSettingsFile(ownEnvironment, readFile);
   const problems: string[] = [];
-  const parsed = Object.entries(variables).map(([setting, variable]) => {
+  const parsed = Object.entries(variables).map(([setting, { name }]) => {
     try {
-      return [setting, (variable as Variable<unknown>).parse(textOf(variable, environment, readFile))];
+      return [setting, readSetting(setting as keyof SettingValues, environment, readFile)];
     } catch (error) {
-      problems.push(`${variable.name} ${(error as Error).message}`);
+      problems.push(`${name} ${(error as Error).message}`);
       return [setting, undefined];
     }
   });
-  const values = Object.fromEntries(parsed) as Variables;
-  const identityOf = (files: TlsFiles) => {
+  const values = Object.fromEntries(parsed) as SettingValues;
+  const identityOf = (port: TlsPort) => {
     try {
-      return readTlsIdentity(files, readFile);
+      const { cert, key } = tlsPorts[port];
+      return readTlsIdentity({ port, certFile: values[cert], keyFile: values[key] }, readFile);
     } catch (error) {
       if (!(error instanceof TlsFilesError)) throw error;
       problems.push(...error.problems);
       return undefined;
     }
   };
-  const tls = identityOf({ port: "public", certFile: values.tlsCert, keyFile: values.tlsKey });
-  const { internalTlsCert: certFile, internalTlsKey: keyFile } = values;
-  const internalTls = identityOf({ port: "internal", certFile, keyFile });
-  const settings: Settings = Object.freeze({ ...values, tls, internalTls });
-  problems.push(...internalPortProblems(settings, isSet(variables.internalSecrets, environment)));
-  problems.push(...portProblems(settings));
-  // A wrong URL has already been reported.
-  const redisUrlIsRight = settings.redisUrl !== undefined || !isSet(variables.redisUrl, environment);
-  if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {
-    problems.push("LATCHKEY_REDIS_CA must not be set unless REDIS_URL begins with rediss: nothing would be encrypted");
-  }
-  const hasDatabase = isSet(variables.databaseUrl, environment);
-  const hasRootKeys = isSet(variables.rootKeys, environment);
-  problems.push(...roleProblems(settings, { hasDatabase, hasRootKeys }));
-  const usesFolder = !hasDatabase && settings.role !== "edge";
+  const identities = { tls: identityOf("public"), internalTls: identityOf("internal") };
+  const settings: Settings = Object.freeze({ ...values, ...identities });
+  problems.push(...conflictsOf(settings, (setting) => isSet(variables[setting], environment)));
+  const usesFolder = !isSet(variables.databaseUrl, environment) && settings.role !== "edge";
   const warnings = warningsAbout(environment);
-  if (problems.length > 0)
-    throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined, settings, warnings);
+  const dataDir = usesFolder ? settings.dataDir : undefined;
+  if (problems.length > 0) throw new SettingsError(problems, { dataDir, valid: settings, warnings });
   return { settings, warnings, environment };
 }
 
 /** One setting alone. Throws an Error whose message completes "<NAME> …". */
-export function readSetting<Setting extends keyof Variables>(
+export function readSetting<Setting extends keyof SettingValues>(
   setting: Setting,
   environment: Environment,
   readFile: (path: string) => string,
-): Variables[Setting] {
-  return variables[setting].parse(textOf(variables[setting], environment, readFile)) as Variables[Setting];
+): SettingValues[Setting] {
+  const variable: Variable<unknown> = variables[setting];
+  return variable.parse(textOf(variable, environment, readFile), variable.name) as SettingValues[Setting];
 }
 
 /** The environment, with what `LATCHKEY_SETTINGS_FILE` adds to it. Throws `SettingsError`. */
@@ -121,7 +105,7 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
   names.delete(variables.settingsFile.name);
   const text = textOfFile(path, environment, readFile);
   const { values, problems } = parseSettingsFile(text, (name) => names.has(name), suggestSetting);
-  if (problems.length > 0) throw new SettingsError(problems, undefined, {}, warningsAbout(environment));
+  if (problems.length > 0) throw new SettingsError(problems, { warnings: warningsAbout(environment) });
   // A secret of the environment also replaces the file that is named for it, and the other way round.
   const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
   // An empty variable is one that is not set.
@@ -135,7 +119,7 @@ function textOfFile(path: string, environment: Environment, readFile: (path: str
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
     const problem = `LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`;
-    throw new SettingsError([problem], undefined, {}, warningsAbout(environment));
+    throw new SettingsError([problem], { warnings: warningsAbout(environment) });
   }
 }
 
@@ -144,15 +128,15 @@ export function settingFiles(environment: Environment): string[] {
   const named = Object.values(variables).map(
     ({ name, secret }: Variable<unknown>) => secret && environment[`${name}_FILE`],
   );
-  const { tlsCert, tlsKey, internalTlsCert, internalTlsKey } = variables;
-  const certificates = [tlsCert, tlsKey, internalTlsCert, internalTlsKey].map(({ name }) => environment[name]);
+  const ofPorts = Object.values(tlsPorts).flatMap(({ cert, key }) => [cert, key]);
+  const certificates = ofPorts.map((setting) => environment[variables[setting].name]);
   return [...named, ...certificates].filter((path): path is string => Boolean(path));
 }
 
 function textOf(variable: Variable<unknown>, environment: Environment, readFile: (path: string) => string): string {
   const text = environment[variable.name];
   const path = variable.secret && environment[`${variable.name}_FILE`];
-  if (!path) return text || variable.fallback;
+  if (!path) return text || (variable.fallback ?? "");
   if (text) throw new Error(`and ${variable.name}_FILE are both set: set one of them`);
   let content: string;
   try {

@@ -1,15 +1,21 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { Secret } from "../domain/secret.ts";
+import { variables } from "./variables.ts";
 
-/** The ports that can speak TLS. */
-export type TlsPort = "public" | "internal";
+/** The ports that can speak TLS, each with its settings: the address, the two files, and what is read from them. */
+export const tlsPorts = {
+  public: { host: "host", cert: "tlsCert", key: "tlsKey", identity: "tls" },
+  internal: { host: "internalHost", cert: "internalTlsCert", key: "internalTlsKey", identity: "internalTls" },
+} as const;
 
-/** The names of the two settings of each port, for the sentences about them. */
-export const tlsSettingNames: Readonly<Record<TlsPort, readonly [cert: string, key: string]>> = {
-  public: ["LATCHKEY_TLS_CERT", "LATCHKEY_TLS_KEY"],
-  internal: ["LATCHKEY_INTERNAL_TLS_CERT", "LATCHKEY_INTERNAL_TLS_KEY"],
-};
+export type TlsPort = keyof typeof tlsPorts;
+
+/** The variables that name the two files of a port, for the sentences about them. */
+export function tlsVariablesOf(port: TlsPort): readonly [cert: string, key: string] {
+  const { cert, key } = tlsPorts[port];
+  return [variables[cert].name, variables[key].name];
+}
 
 export interface TlsFiles {
   readonly port: TlsPort;
@@ -45,7 +51,7 @@ export function readTlsIdentity(
   { port, certFile, keyFile }: TlsFiles,
   readFile: (path: string) => string,
 ): TlsIdentity | undefined {
-  const [certName, keyName] = tlsSettingNames[port];
+  const [certName, keyName] = tlsVariablesOf(port);
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
     throw new TlsFilesError([`${certName} and ${keyName} must be set together: only one of them is set`]);
@@ -67,12 +73,8 @@ export function readTlsIdentity(
     }
   };
   const cert = attempt(certName, certFile, parseCertificate, "must name a file with a certificate in PEM form");
-  const key = attempt(
-    keyName,
-    keyFile,
-    parseKey,
-    "must name a file with a private key in PEM form, without a passphrase",
-  );
+  const noKey = "must name a file with a private key in PEM form, without a passphrase";
+  const key = attempt(keyName, keyFile, (pem) => createPrivateKey(pem), noKey);
   if (cert === undefined || key === undefined) throw new TlsFilesError(problems);
   if (!cert.value.checkPrivateKey(key.value)) {
     throw new TlsFilesError([`${keyName} must name the private key of the certificate in ${certName}: it is another`]);
@@ -90,8 +92,4 @@ export function readTlsIdentity(
 function parseCertificate(pem: string): X509Certificate {
   if (!pem.includes("-----BEGIN CERTIFICATE-----")) throw new Error("not in PEM form");
   return new X509Certificate(pem);
-}
-
-function parseKey(pem: string): KeyObject {
-  return createPrivateKey(pem);
 }

@@ -2,125 +2,108 @@ import {
   addresses,
   certificates,
   databaseUrl,
+  either,
   host,
   nonEmpty,
   numberBetween,
   oneOf,
   oneOrTwoSecrets,
-  onOrOff,
   optionalPath,
   origins,
   otlpHeaders,
   publicUrl,
   redisUrl,
   rootKeys,
-  wholeNumber,
-  zeroOrOne,
+  wholeNumberBetween,
 } from "./parse-setting.ts";
 
 /** One environment variable. `docs/configuration.md` is tested against this list. */
 export interface Variable<Value> {
   readonly name: string;
-  readonly fallback: string;
+  /** Absent: an empty text. */
+  readonly fallback?: string;
   /** Whether the value may come from a file named by `<name>_FILE` instead of the environment. */
   readonly secret?: true;
   /** Whether a running process takes over a new value. The others need a restart. */
   readonly live?: true;
   /** Throws an Error whose message completes "<NAME> …". It must not repeat the value of a secret. */
-  readonly parse: (text: string) => Value;
+  readonly parse: (text: string, name: string) => Value;
 }
 
 export const variables = {
   /** A file of further settings. What the environment sets is not read from it. */
-  settingsFile: { name: "LATCHKEY_SETTINGS_FILE", fallback: "", parse: optionalPath },
+  settingsFile: { name: "LATCHKEY_SETTINGS_FILE", parse: optionalPath },
   /** `all`: everything. `edge`: serves verifications, and reaches the data over coordinators. `coordinator`: only that. */
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
   host: { name: "HOST", fallback: "127.0.0.1", parse: host },
-  port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
+  port: { name: "PORT", fallback: "8080", parse: wholeNumberBetween(0, 65_535) },
   /** Files of the public port's certificate and private key. Both are set or none; absent: cleartext. */
-  tlsCert: { name: "LATCHKEY_TLS_CERT", fallback: "", parse: optionalPath },
-  tlsKey: { name: "LATCHKEY_TLS_KEY", fallback: "", parse: optionalPath },
+  tlsCert: { name: "LATCHKEY_TLS_CERT", parse: optionalPath },
+  tlsKey: { name: "LATCHKEY_TLS_KEY", parse: optionalPath },
   /** The origins whose pages in browsers may call methods that need no root key. */
-  corsOrigins: { name: "LATCHKEY_CORS_ORIGINS", fallback: "", parse: origins },
-  /** Threads that serve the port. With 1, the main thread does everything. */
-  workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumber(1, 64) },
+  corsOrigins: { name: "LATCHKEY_CORS_ORIGINS", parse: origins },
+  /** Processes that serve the port. With 1, the main process does everything. */
+  workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumberBetween(1, 64) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
   /** Absent: the embedded store. */
-  databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
+  databaseUrl: { name: "DATABASE_URL", secret: true, parse: databaseUrl },
   /** Whether a start on an empty store is refused. Otherwise it creates one. */
-  storeMustExist: {
-    name: "LATCHKEY_STORE",
-    fallback: "create",
-    parse: (text) => oneOf("create", "existing")(text) === "existing",
-  },
+  storeMustExist: { name: "LATCHKEY_STORE", fallback: "create", parse: either(["create", "existing"], "existing") },
   /** Where `latchkey copy` copies the embedded store to. */
-  copyTo: { name: "LATCHKEY_COPY_TO", fallback: "", secret: true, parse: databaseUrl },
+  copyTo: { name: "LATCHKEY_COPY_TO", secret: true, parse: databaseUrl },
   databaseConnectionsMax: {
     name: "LATCHKEY_DATABASE_CONNECTIONS_MAX",
     fallback: "10",
-    parse: wholeNumber(1, 1000),
+    parse: wholeNumberBetween(1, 1000),
   },
-  usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
-  usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
+  usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumberBetween(1, 16) },
+  usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumberBetween(50, 60_000) },
   /** Absent: this replica is alone. */
-  redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
+  redisUrl: { name: "REDIS_URL", secret: true, parse: redisUrl },
   /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
-  redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_REDIS_CA") },
-  windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
-  freeWindowsMax: { name: "LATCHKEY_FREE_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
+  redisCa: { name: "LATCHKEY_REDIS_CA", secret: true, parse: certificates },
+  windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumberBetween(1, 16_000_000) },
+  freeWindowsMax: { name: "LATCHKEY_FREE_WINDOWS_MAX", fallback: "1000000", parse: wholeNumberBetween(1, 16_000_000) },
   /** Addresses of the coordinators of an edge. */
-  coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
-  rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, live: true, parse: rootKeys },
+  coordinators: { name: "LATCHKEY_COORDINATORS", parse: addresses },
+  rootKeys: { name: "LATCHKEY_ROOT_KEY", secret: true, live: true, parse: rootKeys },
   /** Whether a new root key is generated where the one that was generated is retired. */
-  generateRootKey: { name: "LATCHKEY_GENERATE_ROOT_KEY", fallback: "0", parse: zeroOrOne },
+  generateRootKey: { name: "LATCHKEY_GENERATE_ROOT_KEY", fallback: "0", parse: either(["0", "1"], "1") },
   /** Whether a verification needs a root key too. */
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
   /** Where callers reach the service, for links in errors; empty: links are relative. */
-  publicUrl: { name: "LATCHKEY_PUBLIC_URL", fallback: "", parse: publicUrl },
+  publicUrl: { name: "LATCHKEY_PUBLIC_URL", parse: publicUrl },
   /** `implicit`: the first key of an API creates it. `explicit`: only `apis.createApi` does. */
   apis: { name: "LATCHKEY_APIS", fallback: "implicit", parse: oneOf("implicit", "explicit") },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: host },
-  internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
+  internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumberBetween(0, 65_535) },
   /** Any of them is accepted; edges show the first. Two while one is being replaced. */
-  internalSecrets: {
-    name: "LATCHKEY_INTERNAL_SECRET",
-    fallback: "",
-    secret: true,
-    live: true,
-    parse: oneOrTwoSecrets("secret"),
-  },
+  internalSecrets: { name: "LATCHKEY_INTERNAL_SECRET", secret: true, live: true, parse: oneOrTwoSecrets("secret") },
   /** Files of the internal listener's certificate and private key. Both are set or none; absent: cleartext. */
-  internalTlsCert: { name: "LATCHKEY_INTERNAL_TLS_CERT", fallback: "", parse: optionalPath },
-  internalTlsKey: { name: "LATCHKEY_INTERNAL_TLS_KEY", fallback: "", parse: optionalPath },
+  internalTlsCert: { name: "LATCHKEY_INTERNAL_TLS_CERT", parse: optionalPath },
+  internalTlsKey: { name: "LATCHKEY_INTERNAL_TLS_KEY", parse: optionalPath },
   /** The network between edges and coordinators is private: the internal port may be cleartext there. */
-  internalPrivate: { name: "LATCHKEY_INTERNAL_PRIVATE", fallback: "0", parse: zeroOrOne },
+  internalPrivate: { name: "LATCHKEY_INTERNAL_PRIVATE", fallback: "0", parse: either(["0", "1"], "1") },
   /** CA certificates for coordinators, in PEM, instead of the ones that Node trusts. */
-  internalCa: {
-    name: "LATCHKEY_INTERNAL_CA",
-    fallback: "",
-    secret: true,
-    live: true,
-    parse: certificates("LATCHKEY_INTERNAL_CA"),
-  },
+  internalCa: { name: "LATCHKEY_INTERNAL_CA", secret: true, live: true, parse: certificates },
   /** CA certificates in PEM. Who shows a certificate of theirs on the internal port needs no secret. */
-  internalClientCa: {
-    name: "LATCHKEY_INTERNAL_CLIENT_CA",
-    fallback: "",
-    secret: true,
-    live: true,
-    parse: certificates("LATCHKEY_INTERNAL_CLIENT_CA"),
-  },
-  cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
-  cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  internalClientCa: { name: "LATCHKEY_INTERNAL_CLIENT_CA", secret: true, live: true, parse: certificates },
+  cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumberBetween(0, 86_400_000) },
+  cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumberBetween(1, 10_000_000) },
   /** How many days audit events are kept. 0: for ever. */
-  auditDays: { name: "LATCHKEY_AUDIT_DAYS", fallback: "365", live: true, parse: wholeNumber(0, 36_500) },
+  auditDays: { name: "LATCHKEY_AUDIT_DAYS", fallback: "365", live: true, parse: wholeNumberBetween(0, 36_500) },
   /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
-  callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", live: true, parse: wholeNumber(1, 1_000_000) },
+  callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", live: true, parse: wholeNumberBetween(1, 1_000_000) },
   /** Most open connections on the public port. */
-  connectionsMax: { name: "LATCHKEY_CONNECTIONS_MAX", fallback: "20000", live: true, parse: wholeNumber(1, 1_000_000) },
+  connectionsMax: {
+    name: "LATCHKEY_CONNECTIONS_MAX",
+    fallback: "20000",
+    live: true,
+    parse: wholeNumberBetween(1, 1_000_000),
+  },
   /** Whether the fast path serves verifications where it can. */
-  fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },
-  drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", live: true, parse: wholeNumber(0, 600_000) },
+  fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: either(["on", "off"], "on") },
+  drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", live: true, parse: wholeNumberBetween(0, 600_000) },
   logLevel: {
     name: "LATCHKEY_LOG_LEVEL",
     fallback: "info",
@@ -137,16 +120,16 @@ export const variables = {
     parse: oneOf("none", "refused", "all"),
   },
   /** Where traces are sent: the base URL of all signals, or the URL of traces. Both empty: nothing is traced. */
-  otlpEndpoint: { name: "OTEL_EXPORTER_OTLP_ENDPOINT", fallback: "", parse: publicUrl },
-  otlpTracesEndpoint: { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", fallback: "", parse: publicUrl },
+  otlpEndpoint: { name: "OTEL_EXPORTER_OTLP_ENDPOINT", parse: publicUrl },
+  otlpTracesEndpoint: { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", parse: publicUrl },
   /** `name=value` pairs that are sent along. */
-  otlpHeaders: { name: "OTEL_EXPORTER_OTLP_HEADERS", fallback: "", secret: true, parse: otlpHeaders },
+  otlpHeaders: { name: "OTEL_EXPORTER_OTLP_HEADERS", secret: true, parse: otlpHeaders },
   serviceName: { name: "OTEL_SERVICE_NAME", fallback: "latchkey", parse: nonEmpty },
   /** The share of calls that are traced if their caller has not decided. */
   traceRatio: { name: "OTEL_TRACES_SAMPLER_ARG", fallback: "1", parse: numberBetween(0, 1) },
 } as const satisfies { readonly [setting: string]: Variable<unknown> };
 
 /** One value for each variable of the environment. */
-export type Variables = {
+export type SettingValues = {
   readonly [Setting in keyof typeof variables]: ReturnType<(typeof variables)[Setting]["parse"]>;
 };

@@ -1,6 +1,6 @@
 import { InvalidMessage } from "./wire.ts";
 
-/* Checks of what an edge sends: what a database cannot take would fail for others too. */
+/* Checks of what an edge sends: a value that the database refuses would fail the calls of others too. */
 
 /** The value, if an edge of ours can have sent it. Throws `InvalidMessage` otherwise. */
 export type Check<Value> = (value: unknown, name: string) => Value;

@@ -14,7 +14,7 @@ import {
   sharedBalance,
 } from "../store/usage-ledger.ts";
 import { counterSubject, impossible, wholeNumber } from "./checks.ts";
-import { type Answered, answerOf, type Question, type ReceivedAnswer } from "./wire.ts";
+import { type Answered, type Question, type ReceivedAnswer, requireAnswer } from "./wire.ts";
 
 /* Charges, to and from what goes over the internal streams. */
 
@@ -53,23 +53,15 @@ export function toWireOutcome(outcome: ChargeOutcome): Answered {
 
 type WireOutcome = NonNullable<MessageInitShape<typeof ChargeAnswer_ResultSchema>["outcome"]>;
 
-function toWireResult(result: ChargeResult): WireOutcome {
-  switch (result.outcome) {
-    case "settled": {
-      const { granted, remaining, sharedRemaining } = result;
-      return { case: "settled", value: { granted, remaining, ...sharedBalance(sharedRemaining) } };
-    }
-    case "missing":
-      return { case: "missing", value: {} };
-    case "failed":
-      return { case: "failed", value: { reason: result.reason } };
-  }
+/** The names are the same on both sides. */
+function toWireResult({ outcome, ...value }: ChargeResult): WireOutcome {
+  return { case: outcome, value } as WireOutcome;
 }
 
-/** The outcome of a charge of these runs. Throws what the answer says instead. */
+/** The outcome of a charge of these runs. Throws the error that the answer carries instead. */
 export function fromWireOutcome(received: ReceivedAnswer, runs: readonly ChargeRun[]): ChargeOutcome {
   if (received.case === "notExecuted") return { outcome: "notExecuted" };
-  const { results } = answerOf(received, "charge");
+  const { results } = requireAnswer(received, "charge");
   if (results.length !== runs.length) throw new Unavailable("the coordinator has answered another charge");
   return {
     outcome: "executed",

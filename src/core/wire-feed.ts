@@ -2,7 +2,6 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   ChangeSchema,
   FeedNewsSchema,
-  FeedPositionSchema,
   Change as WireChange,
   FeedNews as WireNews,
   FeedPosition as WirePosition,
@@ -13,16 +12,12 @@ import type { Change } from "../store/changes.ts";
 import { InvalidMessage } from "./wire.ts";
 
 /*
- * The change feed as it goes over the internal streams. What was told beyond a position stays at the coordinator: it means
- * something in one session of the database only.
+ * The change feed as it goes over the internal streams. What a position lists as reported beyond it stays at the
+ * coordinator: it means something in one session of the database only.
  */
 
-export function toWirePosition(position: FeedPosition): MessageInitShape<typeof FeedPositionSchema> {
-  const { epoch, transaction, heartbeat } = position;
-  return { epoch, transaction, ...(heartbeat && { heartbeat }) };
-}
-
-export function fromWirePosition({ epoch, transaction, heartbeat }: WirePosition): FeedPosition {
+/** What of a position goes over the streams, in both directions. */
+export function plainPosition({ epoch, transaction, heartbeat }: FeedPosition | WirePosition) {
   return {
     epoch,
     transaction,
@@ -45,13 +40,13 @@ export function toWireNews(news: FeedNews): MessageInitShape<typeof FeedNewsSche
   const { position, changed, hasImportedKeys, ageMs } = news;
   const everything = changed === "everything";
   const changes = everything ? [] : changed.map(toWireChange);
-  return { position: toWirePosition(position), everything, changes, hasImportedKeys, ageMs };
+  return { position: plainPosition(position), everything, changes, hasImportedKeys, ageMs };
 }
 
 export function fromWireNews({ position, everything, changes, hasImportedKeys, ageMs }: WireNews): FeedNews {
-  if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
+  if (position === undefined) throw new Unavailable("the coordinator has sent news without a position");
   const changed = everything ? "everything" : (changes.flatMap(fromWireChange) as FeedChange[]);
-  return { position: fromWirePosition(position), changed, hasImportedKeys, ageMs };
+  return { position: plainPosition(position), changed, hasImportedKeys, ageMs };
 }
 
 export function toWireChange(change: Change): MessageInitShape<typeof ChangeSchema> {

@@ -24,7 +24,7 @@ const duration = wholeNumber(durationMinMs, durationMaxMs);
 const timeToEnd = wholeNumber(1, durationMaxMs);
 const apiIdIfAny = optional(text);
 
-/** Throws on what no edge of ours sends: a window would be kept for ever, or a text fill the memory. */
+/** Throws on what no edge of ours sends: a window would be kept forever, or a text would fill the memory. */
 export function fromWireReports({ reports }: WindowReports): SubjectReport[] {
   if (reports.length > reportsMax) throw impossible("number of reports");
   return reports.map(({ subject, apiId, replica, gen, count, endsInMs, durationMs, previousGen }) => ({

@@ -7,10 +7,9 @@ import type {
   Call as WireCall,
   PermitGrant as WireGrant,
 } from "../../gen/latchkey/core/v2/core_pb.js";
-import { Forbidden } from "../domain/forbidden.ts";
-import { type PermitAsk, runsMax } from "../domain/permit-window.ts";
+import { askRunsMax, type PermitAsk } from "../domain/permit-window.ts";
 import { isRateLimit } from "../domain/rate-limit.ts";
-import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { Forbidden, RootKeyRefused } from "../domain/root-key.ts";
 import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
@@ -42,8 +41,8 @@ export class InvalidMessage extends Error {
   override readonly name = "InvalidMessage";
 }
 
-/** The answer, if it is of the kind that the question was. Throws what it says instead. */
-export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wanted): ValueOf<Wanted> {
+/** The value of the answer, if it is of the kind that was asked for. Otherwise throws the error that it carries. */
+export function requireAnswer<Wanted extends Kind>(received: ReceivedAnswer, kind: Wanted): ValueOf<Wanted> {
   if (received.case === kind) return received.value as ValueOf<Wanted>;
   switch (received.case) {
     case "notExecuted":
@@ -63,19 +62,13 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
   }
 }
 
-/** What an error says to an edge. Of one that is not ours it says nothing: that is for the log of the coordinator. */
+/** The error as the edge receives it. The text of an error that is not ours is only for the log of the coordinator. */
 export function toWireFailure(error: unknown): Answered {
   // It was found before anything was done.
   if (error instanceof InvalidMessage) return { case: "unknown", value: {} };
   if (error instanceof RootKeyRefused) return { case: "rootKeyRefused", value: {} };
   if (error instanceof Forbidden) return { case: "forbidden", value: { message: error.message } };
-  if (!(error instanceof Unavailable)) return failure(new Unavailable("the coordinator has failed"));
-  return failure(error);
-}
-
-/** What became of a call for one key is not known. */
-export function toWireKeyFailure(reason: string): Answered {
-  return failure(new Unavailable(reason, { affectsOneKeyOnly: true }));
+  return failure(error instanceof Unavailable ? error : new Unavailable("the coordinator has failed"));
 }
 
 function failure({ message: reason, retryAfterMs, affectsOneKeyOnly: ofOneKey, nothingDone }: Unavailable): Answered {
@@ -83,24 +76,24 @@ function failure({ message: reason, retryAfterMs, affectsOneKeyOnly: ofOneKey, n
 }
 
 export function toWireAsk(subject: string, ask: PermitAsk): Question {
-  const { waiting, inAdvance, gen, returned, spent, brought } = ask;
+  const { waiting, inAdvance, gen, returned, spent, sentRule } = ask;
   const value = { subject, waiting: [...waiting], inAdvance, gen, returned, spent };
-  return { case: "permits", value: brought === undefined ? value : { ...value, brought } };
+  return { case: "permits", value: sentRule === undefined ? value : { ...value, sentRule } };
 }
 
 /** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
-export function fromWireAsk({ subject, waiting, inAdvance, gen, returned, spent, brought }: WireAsk): PermitAsk {
+export function fromWireAsk({ subject, waiting, inAdvance, gen, returned, spent, sentRule }: WireAsk): PermitAsk {
   const runs = waiting.map(({ cost, count }) => ({ cost, count }));
   const counts = [inAdvance, gen, returned, spent, ...runs.flatMap(({ cost, count }) => [cost - 1, count - 1])];
   const isPossible = counts.every((count) => Number.isSafeInteger(count) && count >= 0);
-  if (!isPossible || runs.length > runsMax) throw new InvalidMessage("an impossible ask");
+  if (!isPossible || runs.length > askRunsMax) throw new InvalidMessage("an impossible ask");
   const ask = { waiting: runs, inAdvance, gen, returned, spent, holders: 1 };
-  // A rule that is brought for a key's limit would be in force instead of the stored one.
-  if ((brought !== undefined) !== isFreeStanding(subject)) throw new InvalidMessage("an impossible ask");
-  if (brought === undefined) return ask;
-  const { limit, durationMs } = brought;
+  // A rule sent for a key's limit would be in force instead of the stored one.
+  if ((sentRule !== undefined) !== isFreeStanding(subject)) throw new InvalidMessage("an impossible ask");
+  if (sentRule === undefined) return ask;
+  const { limit, durationMs } = sentRule;
   if (!isRateLimit({ mode: "strict", limit, durationMs })) throw new InvalidMessage("an impossible ask");
-  return { ...ask, brought: { limit, durationMs } };
+  return { ...ask, sentRule: { limit, durationMs } };
 }
 
 export function toWirePermits(result: PermitAnswer): Answered {
@@ -112,7 +105,7 @@ export function toWirePermits(result: PermitAnswer): Answered {
     case "missing":
       return { case: "missing", value: {} };
     case "failed":
-      return toWireKeyFailure(result.reason);
+      return failure(new Unavailable(result.reason, { affectsOneKeyOnly: true }));
     case "notExecuted":
       return { case: "notExecuted", value: {} };
   }

@@ -14,73 +14,74 @@ import { redisAccessOf } from "../server/redis-access.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
 import { databaseFileIn, isDataFolderInUse } from "../store/sqlite/data-folder.ts";
 import { checkCertificates, type PortCertificate, portCertificatesOf, tlsProblemsOf } from "./check-certificates.ts";
-import { checkDataFolder } from "./check-data-folder.ts";
-import { checkDisk } from "./check-disk.ts";
+import { checkDataFolder, checkDisk } from "./check-data-folder.ts";
 import { checkFiles, type PrivateFile } from "./check-files.ts";
 import { checkOpenFiles } from "./check-open-files.ts";
 import { checkPorts } from "./check-ports.ts";
-import { checkSettings } from "./check-settings.ts";
-import { type Check, type Diagnosis, runChecks } from "./run-checks.ts";
+import { type Diagnosis, type Report, runChecks } from "./run-checks.ts";
 
 /** Checks what a start with this environment would use. If some settings are wrong, what the others name is checked. */
 export function checkConfiguration(ownEnvironment: Environment, clock: Clock): Promise<Diagnosis> {
-  const { settings, problems, warnings, dataDir, environment } = read(ownEnvironment);
+  const read = readWhatIsValid(ownEnvironment);
+  const { settings, dataDir } = read;
   const certificates = portCertificatesOf(settings);
-  const ofCertificates = new Set(certificates.flatMap(tlsProblemsOf));
-  const set = Object.keys(describeSettings(environment));
   const { connectionsMax, databaseUrl, databaseConnectionsMax = 1, usageLanes = 1, role } = settings;
-  const { storeMustExist = false } = settings;
+  const { storeMustExist = false, coordinators = [], internalSecrets = [], internalCa: ca, internalTls } = settings;
   const redis = redisAccessOf(settings);
-  const { coordinators = [], internalSecrets = [], internalCa: ca, internalTls } = settings;
-
-  const checks: (Check | false | undefined)[] = [
-    checkSettings({ problems, warnings, set }, ofCertificates),
-    checkFiles(privateFilesOf(environment, settings, certificates)),
+  // Engines are loaded only if used: that takes longer than to ask them.
+  return runChecks({
+    settings: (report) => checkSettings(read, new Set(certificates.flatMap(tlsProblemsOf)), report),
+    files: (report) => checkFiles(privateFilesOf(read.environment, settings, certificates), report),
     // A coordinator's public port has probes only.
-    role !== "coordinator" && connectionsMax !== undefined && checkOpenFiles({ connectionsMax }),
-    checkPorts(settings, () => !dataDir?.isEmbedded || isDataFolderInUse(dataDir.path)),
-    dataDir !== undefined && checkDataFolder(dataDir.path, dataDir.isEmbedded, storeMustExist),
-    dataDir !== undefined && checkDisk(dataDir.path, dataDir.isEmbedded),
-    databaseUrl &&
+    "open files":
+      role !== "coordinator" && connectionsMax !== undefined && ((report) => checkOpenFiles(connectionsMax, report)),
+    ports: (report) => checkPorts(settings, () => !dataDir?.isEmbedded || isDataFolderInUse(dataDir.path), report),
+    "data folder": dataDir !== undefined && ((report) => checkDataFolder(dataDir, settings, report)),
+    disk: dataDir !== undefined && ((report) => checkDisk(dataDir, report)),
+    postgres:
+      databaseUrl !== undefined &&
       role !== "edge" &&
-      loaded("postgres", async () => {
+      (async (report) => {
         const { checkPostgres } = await import("./check-postgres.ts");
-        const countsAlone = role === "all" && !set.includes(variables.redisUrl.name);
-        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes, storeMustExist, countsAlone });
+        const countsAlone = role === "all" && !(variables.redisUrl.name in describeSettings(read.environment));
+        const facts = { databaseConnectionsMax, usageLanes, storeMustExist, countsAlone };
+        await checkPostgres(databaseUrl, facts, report);
       }),
-    redis &&
-      loaded("redis", async () => {
-        const { checkRedis } = await import("./check-redis.ts");
-        return checkRedis(redis);
-      }),
-    role === "edge" &&
+    redis: redis !== undefined && (async (report) => (await import("./check-redis.ts")).checkRedis(redis, report)),
+    coordinators:
+      role === "edge" &&
       coordinators.length > 0 &&
-      loaded("coordinators", async () => {
+      (async (report) => {
         const { checkCoordinators } = await import("./check-coordinators.ts");
-        return checkCoordinators(coordinators, { secret: internalSecrets[0], ca, ...internalTls }, clock);
+        await checkCoordinators(coordinators, { secret: internalSecrets[0], ca, ...internalTls }, clock, report);
       }),
-    certificates.length > 0 && checkCertificates(certificates, clock),
-  ];
-  return runChecks(checks.filter((check) => check !== undefined && check !== false));
+    certificates: certificates.length > 0 && ((report) => checkCertificates(certificates, clock, report)),
+  });
 }
 
-/** Loaded only if used: an engine takes longer to load than to ask. */
-function loaded(area: string, load: () => Promise<Check>): Check {
-  return { area, run: async (report) => (await load()).run(report) };
+/** Settings by the rules of a start. `reported` are problems that another check reports. */
+function checkSettings(
+  { problems, warnings, environment }: ReadSettings,
+  reported: ReadonlySet<string>,
+  { checked, found }: Report,
+): void {
+  const set = Object.keys(describeSettings(environment));
+  checked(set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`);
+  for (const problem of problems) {
+    if (reported.has(problem)) continue;
+    const [name = ""] = /^[A-Z][A-Z_]+/.exec(problem) ?? [];
+    found("settings-invalid", problem, `Set ${name} as it says, or unset it; docs/configuration.md explains it.`);
+  }
+  for (const warning of warnings) {
+    const [name = ""] = /^[A-Z][A-Z_0-9]+/.exec(warning) ?? [];
+    found("settings-unknown", warning, `unset ${name}, or correct its name by docs/configuration.md.`);
+  }
 }
 
-interface ReadSettings {
-  /** Those that are valid. */
-  readonly settings: Partial<Settings>;
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-  /** With what the file of settings adds. */
-  readonly environment: Environment;
-  /** Undefined: it is not known whether the store is in it. */
-  readonly dataDir: { readonly path: string; readonly isEmbedded: boolean } | undefined;
-}
+type ReadSettings = ReturnType<typeof readWhatIsValid>;
 
-function read(ownEnvironment: Environment): ReadSettings {
+/** The settings that are valid, and what is wrong with the others. Without `dataDir` it is not known where the data is. */
+function readWhatIsValid(ownEnvironment: Environment) {
   const readFile = (path: string) => readFileSync(path, "utf8");
   let environment = ownEnvironment;
   try {

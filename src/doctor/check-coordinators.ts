@@ -1,36 +1,33 @@
 import { connect } from "node:tls";
 import type { Clock } from "../ambient/clock.ts";
+import { hostOf } from "../config/hosts.ts";
 import type { LinkCredentials } from "../core/remote/link-credentials.ts";
 import { type CoordinatorState, probeCoordinator } from "../core/remote/probe-coordinator.ts";
 import { isUntrustedCertificate } from "../domain/untrusted-certificate.ts";
 import { reportValidity } from "./certificates.ts";
-import type { Check, Report } from "./run-checks.ts";
+import type { Report } from "./run-checks.ts";
 
 const probeMs = 3000;
 /** 0.25 s to the coordinator and 0.16 s from there to the database: see docs/metrics.md. */
 const pathMaxMs = 410;
 
 /** Each of LATCHKEY_COORDINATORS, by the stream that an edge opens. */
-export function checkCoordinators(
+export async function checkCoordinators(
   coordinators: readonly string[],
   credentials: LinkCredentials,
   clock: Pick<Clock, "nowMs">,
-): Check {
-  return {
-    area: "coordinators",
-    async run(report) {
-      const check = async (address: string) => {
-        const state = await probeCoordinator(address, credentials, probeMs);
-        reportState(address, state, report);
-        if (state.outcome === "answered" && address.startsWith("https://"))
-          await reportCertificate(address, credentials.ca, clock.nowMs(), report);
-      };
-      await Promise.all(coordinators.map(check));
-    },
+  report: Report,
+): Promise<void> {
+  const check = async (address: string) => {
+    const state = await probeCoordinator(address, credentials, probeMs);
+    reportState(address, state, report);
+    if (state.outcome === "answered" && address.startsWith("https://"))
+      await reportCertificate(address, credentials.ca, clock.nowMs(), report);
   };
+  await Promise.all(coordinators.map(check));
 }
 
-function reportState(address: string, state: CoordinatorState, { looked, found }: Report): void {
+function reportState(address: string, state: CoordinatorState, { checked, found }: Report): void {
   if (state.outcome === "failed") reportFailure(address, state.reason, found);
   else if (state.stopping) {
     const fix = "Wait until it is started again, or remove it from LATCHKEY_COORDINATORS.";
@@ -42,7 +39,7 @@ function reportState(address: string, state: CoordinatorState, { looked, found }
     const fix = "Start a coordinator nearer to this edge, or move the edge: ping and mtr show where the time goes.";
     found("coordinator-far", `the path over ${address} takes ${Math.round(state.pathMs)} ms`, fix);
   } else {
-    looked(`${address} answers, ${Math.round(state.pathMs)} ms to its ledger and back`);
+    checked(`${address} answers, ${Math.round(state.pathMs)} ms to its ledger and back`);
   }
 }
 
@@ -72,14 +69,14 @@ async function reportCertificate(
   nowMs: number,
   report: Report,
 ): Promise<void> {
-  const { hostname, port } = new URL(address);
-  const certificate = await readPeerCertificate(hostname.replace(/^\[|\]$/g, ""), Number(port) || 443, ca);
+  const url = new URL(address);
+  const certificate = await readPeerCertificate(hostOf(url), Number(url.port) || 443, ca);
   if (certificate === undefined) return;
   const renew = "Renew it on the coordinator's machine: LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY.";
   reportValidity(`the certificate of the coordinator ${address}`, certificate, nowMs, renew, report);
 }
 
-/** Of a server that has just proved itself. Undefined: it is gone meanwhile. */
+/** The certificate of a server that has just proved itself. Undefined: it is gone meanwhile. */
 function readPeerCertificate(host: string, port: number, ca: string | undefined) {
   return new Promise<{ validFrom: string; validTo: string } | undefined>((resolve) => {
     const socket = connect({ host, port, ...(ca !== undefined && { ca }), timeout: probeMs });

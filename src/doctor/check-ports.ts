@@ -1,28 +1,22 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { localUrl } from "../config/local-url.ts";
+import { localUrl } from "../config/hosts.ts";
 import type { Settings } from "../config/settings.ts";
 import { codeOf, httpGet } from "./http-get.ts";
-import type { Check } from "./run-checks.ts";
+import type { Report } from "./run-checks.ts";
 
-interface ConfiguredPort {
-  readonly setting: "PORT" | "LATCHKEY_INTERNAL_PORT";
-  readonly host: string;
-  readonly port: number;
-  readonly isTls: boolean;
-  /** Callers without a certificate fail in the handshake. */
-  readonly isClientCertRequired: boolean;
-  /** A request that needs no credential, and what is in Latchkey's answer to it. */
-  readonly path: string;
-  readonly answer: string;
-}
+type ConfiguredPort = ReturnType<typeof portsOf>[number];
 
-/** The ports of these settings. Those that are wrong are reported elsewhere, and 0 takes a free one. */
-function portsOf(settings: Partial<Settings>): readonly ConfiguredPort[] {
+/**
+ * The ports of these settings, each with a request that needs no credential and what is in Latchkey's answer to it. Ports
+ * that are wrong are reported elsewhere, and 0 takes a free one.
+ */
+function portsOf(settings: Partial<Settings>) {
   const { host = "", port = 0, tls, internalHost = "", internalPort = 0, internalTls } = settings;
   const { internalSecrets = [], internalClientCa } = settings;
+  // Callers without a certificate then fail in the handshake.
   const isClientCertRequired = internalClientCa !== undefined && internalSecrets.length === 0;
-  const ports: readonly ConfiguredPort[] = [
+  const ports = [
     {
       ...{ setting: "PORT", host, port, isTls: tls !== undefined, isClientCertRequired: false },
       ...{ path: "livez", answer: '"status":"alive"' },
@@ -40,21 +34,20 @@ function portsOf(settings: Partial<Settings>): readonly ConfiguredPort[] {
  * Whether the ports can be bound, by binding them for a moment. A port that the service of this configuration has is no
  * problem. `isServed` says whether that service may run.
  */
-export function checkPorts(settings: Partial<Settings>, isServed: () => boolean): Check {
-  return {
-    area: "ports",
-    async run({ looked, found }) {
-      for (const configured of portsOf(settings)) {
-        const { setting, host, port } = configured;
-        const address = `${host}:${port} (${setting})`;
-        const code = await bindingError(host, port);
-        const service = code === "EADDRINUSE" && isServed() ? await findService(configured) : undefined;
-        if (code === undefined) looked(`${address} is free`);
-        else if (service !== undefined) looked(`${address} is in use by ${service}`);
-        else found("port-unusable", `${address} cannot be bound: ${reasonOf(code)}`, fixOf(configured, code));
-      }
-    },
-  };
+export async function checkPorts(
+  settings: Partial<Settings>,
+  isServed: () => boolean,
+  { checked, found }: Report,
+): Promise<void> {
+  for (const configured of portsOf(settings)) {
+    const { setting, host, port } = configured;
+    const address = `${host}:${port} (${setting})`;
+    const code = await bindingError(host, port);
+    const service = code === "EADDRINUSE" && isServed() ? await findService(configured) : undefined;
+    if (code === undefined) checked(`${address} is free`);
+    else if (service !== undefined) checked(`${address} is in use by ${service}`);
+    else found("port-unusable", `${address} cannot be bound: ${reasonOf(code)}`, fixOf(configured, code));
+  }
 }
 
 async function bindingError(host: string, port: number): Promise<string | undefined> {

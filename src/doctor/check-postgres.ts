@@ -1,12 +1,12 @@
 import type { Settings } from "../config/settings.ts";
-import { shownPostgresUrl } from "../domain/postgres-url.ts";
+import { printablePostgresUrl } from "../domain/postgres-url.ts";
 import type { Secret } from "../domain/secret.ts";
 import { reasonOf } from "../server/database-watch.ts";
 import { type DatabaseFacts, inspectDatabase } from "../store/postgres/inspect-database.ts";
 import { DatabaseRefused, isNoRoom, orRefused, sqlStateOf, toStoreError } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
 import { reportEmptyStore, reportSchema } from "./report-schema.ts";
-import type { Check, Report } from "./run-checks.ts";
+import type { Report } from "./run-checks.ts";
 
 export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes" | "storeMustExist"> & {
   /** Whether this process has nowhere to exchange local windows with others. */
@@ -14,19 +14,14 @@ export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageL
 };
 
 /** The database that DATABASE_URL names: whether it can be used, and whether it keeps what it acknowledges. */
-export function checkPostgres(databaseUrl: Secret, settings: PostgresSettings): Check {
-  return {
-    area: "postgres",
-    async run(report) {
-      const url = databaseUrl.reveal();
-      const shown = shownPostgresUrl(url);
-      try {
-        reportDatabase(shown, await inspectDatabase(url), settings, report);
-      } catch (error) {
-        reportFailure(shown, error, settings, report);
-      }
-    },
-  };
+export async function checkPostgres(databaseUrl: Secret, settings: PostgresSettings, report: Report): Promise<void> {
+  const url = databaseUrl.reveal();
+  const address = printablePostgresUrl(url);
+  try {
+    reportDatabase(address, await inspectDatabase(url), settings, report);
+  } catch (error) {
+    reportFailure(address, error, settings, report);
+  }
 }
 
 function reportFailure(url: string, error: unknown, settings: PostgresSettings, { found }: Report): void {
@@ -66,8 +61,8 @@ const clockToleranceMs = 2000;
 
 /** What the facts mean. Pure. */
 export function reportDatabase(url: string, facts: DatabaseFacts, settings: PostgresSettings, report: Report): void {
-  const { looked, found } = report;
-  looked(`Postgres ${facts.version} at ${url}, ${Math.round(facts.roundTripMs)} ms away`);
+  const { checked, found } = report;
+  checked(`Postgres ${facts.version} at ${url}, ${Math.round(facts.roundTripMs)} ms away`);
   if (facts.versionNumber < versionMin)
     found(
       "postgres-version",
@@ -115,11 +110,11 @@ function reportCommits(url: string, unsafe: readonly string[], { found }: Report
   }
 }
 
-function reportPooler(url: string, facts: DatabaseFacts, settings: PostgresSettings, { found, looked }: Report): void {
+function reportPooler(url: string, facts: DatabaseFacts, settings: PostgresSettings, { found, checked }: Report): void {
   const wanted = connectionsOf(settings);
   const { pooler, connectionsFree, isolation, role } = facts;
   if (pooler === undefined) {
-    looked(`${connectionsFree} connections free or its own, of which this service takes up to ${wanted}`);
+    checked(`${connectionsFree} connections free or its own, of which this service takes up to ${wanted}`);
     if (connectionsFree >= wanted) return;
     const less = Math.max(1, connectionsFree - (wanted - settings.databaseConnectionsMax));
     const fix = `ALTER SYSTEM SET max_connections = 200; and restart Postgres, or ALTER ROLE ${role} CONNECTION LIMIT -1;, or set LATCHKEY_DATABASE_CONNECTIONS_MAX=${less}`;
@@ -152,7 +147,7 @@ function reportTables(url: string, facts: DatabaseFacts, settings: PostgresSetti
   } else if (settings.storeMustExist && facts.isEmpty && !facts.hasUnfinishedCopy) {
     reportEmptyStore("the database", report);
   } else if (applied === undefined) {
-    report.looked("no tables yet: the first start makes them");
+    report.checked("no tables yet: the first start makes them");
   } else if (facts.hasUnfinishedCopy) {
     const fix = "latchkey copy again with the same settings, or empty the database.";
     report.found("copy-unfinished", `${url} has an unfinished copy of an embedded store`, fix);

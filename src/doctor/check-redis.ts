@@ -1,6 +1,6 @@
 import { inspectRedis, type RedisFacts } from "../ratelimit/redis/inspect-redis.ts";
-import { isReply, type RedisAccess, reasonOf, WrongServer } from "../ratelimit/redis/locate-server.ts";
-import type { Check, Report } from "./run-checks.ts";
+import { isReply, type RedisAccess, redisReason, WrongServer } from "../ratelimit/redis/locate-server.ts";
+import type { Report } from "./run-checks.ts";
 
 /** Policies that do not evict windows in use, or only those that end soon. */
 const policies = ["noeviction", "volatile-ttl"];
@@ -8,22 +8,17 @@ const fullFrom = 0.9;
 const mebibyte = 2 ** 20;
 
 /** The Redis that REDIS_URL leads to: every master, if it is a cluster. */
-export function checkRedis(access: RedisAccess): Check {
-  return {
-    area: "redis",
-    async run(report) {
-      try {
-        for (const facts of await inspectRedis(access)) reportServer(access, facts, report);
-      } catch (error) {
-        reportFailure(access, error as Error, report);
-      }
-    },
-  };
+export async function checkRedis(access: RedisAccess, report: Report): Promise<void> {
+  try {
+    for (const facts of await inspectRedis(access)) reportServer(access, facts, report);
+  } catch (error) {
+    reportFailure(access, error as Error, report);
+  }
 }
 
-function reportServer({ servers }: RedisAccess, facts: RedisFacts, { looked, found }: Report): void {
+function reportServer({ servers }: RedisAccess, facts: RedisFacts, { checked, found }: Report): void {
   const { address, usedBytes, maxBytes, evictionPolicy } = facts;
-  looked(`Redis ${facts.version} at ${address}, ${Math.round(facts.roundTripMs)} ms away`);
+  checked(`Redis ${facts.version} at ${address}, ${Math.round(facts.roundTripMs)} ms away`);
   if (facts.isClusterNode && servers.kind !== "cluster") {
     const fix = `REDIS_URL=redis+cluster://${address} (with user:password@ in front of the address, if it asks for them)`;
     found("redis-cluster-mismatch", `${address} is a node of a Redis Cluster, and REDIS_URL names one server`, fix);
@@ -42,7 +37,7 @@ function reportServer({ servers }: RedisAccess, facts: RedisFacts, { looked, fou
 
 function reportFailure({ servers }: RedisAccess, error: Error, { found }: Report): void {
   const where = servers.addresses.map(({ host, port }) => `${host}:${port}`).join(", ");
-  const reason = reasonOf(error);
+  const reason = redisReason(error);
   if (error instanceof WrongServer && reason === "not a cluster") {
     const fix = `REDIS_URL=redis://${where} (with user:password@ in front of the address, if it asks for them)`;
     found("redis-cluster-mismatch", `${where} is one server, and REDIS_URL names a Redis Cluster`, fix);

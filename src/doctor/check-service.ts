@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../ambient/clock.ts";
-import { tlsSettingNames } from "../config/tls-files.ts";
+import { tlsVariablesOf } from "../config/tls-files.ts";
 import type { Secret } from "../domain/secret.ts";
 import { isUntrustedCertificate } from "../domain/untrusted-certificate.ts";
 import { reportValidity } from "./certificates.ts";
 import { codeOf, type HttpAnswer, httpGet } from "./http-get.ts";
 import { MetricsText } from "./metrics-text.ts";
-import { type Check, type Diagnosis, type Report, runChecks } from "./run-checks.ts";
+import { type Diagnosis, type Report, runChecks } from "./run-checks.ts";
 import { serviceSigns } from "./service-signs.ts";
 
 export interface ServiceAddresses {
@@ -22,41 +22,37 @@ export interface ServiceAddresses {
 const readingsApartMs = 1000;
 const clockToleranceMs = 3000;
 
-/** Checks a service that runs, by what it tells everybody and by its metrics. */
+/** Checks a service that runs, by what it answers to everybody and by its metrics. */
 export function checkService(addresses: ServiceAddresses, clock: Clock): Promise<Diagnosis> {
-  const { internalUrl } = addresses;
-  const metrics = internalUrl === undefined ? metricsLeftOut : checkMetrics(internalUrl, addresses, clock);
-  return runChecks([checkProbes(addresses.url, clock), metrics]);
+  return runChecks({
+    service: (report) => checkProbes(addresses.url, clock, report),
+    metrics: (report) => checkMetrics(addresses, clock, report),
+  });
 }
 
-function checkProbes(url: URL, clock: Clock): Check {
-  return {
-    area: "service",
-    async run(report) {
-      const { looked, found } = report;
-      let answer: HttpAnswer;
-      try {
-        answer = await httpGet(new URL("readyz", url));
-      } catch (error) {
-        reportUnreachable(url, codeOf(error), found);
-        return;
-      }
-      const { status, certificate, headers, roundTripMs } = answer;
-      if (status === 200) looked(`${url.href} is ready, ${Math.round(roundTripMs)} ms away`);
-      else if (status === 503) {
-        const fix =
-          "The other findings say why, if its metrics can be read; else its log: it waits for its database or its coordinators, its data file is damaged or lost, or it is stopping.";
-        found("service-not-ready", `${url.href} is not ready`, fix);
-      } else {
-        const fix = "Correct --url: it is the public port of Latchkey, or of the proxy before it, without a path.";
-        found("service-unreachable", `${url.href} answers /readyz with ${status}, as Latchkey never does`, fix);
-      }
-      if (certificate !== undefined) {
-        reportValidity(`the certificate of ${url.host}`, certificate, clock.nowMs(), renew, report);
-      }
-      reportClock(url, headers.date, roundTripMs, clock.nowMs(), report);
-    },
-  };
+async function checkProbes(url: URL, clock: Clock, report: Report): Promise<void> {
+  const { checked, found } = report;
+  let answer: HttpAnswer;
+  try {
+    answer = await httpGet(new URL("readyz", url));
+  } catch (error) {
+    reportUnreachable(url, codeOf(error), found);
+    return;
+  }
+  const { status, certificate, headers, roundTripMs } = answer;
+  if (status === 200) checked(`${url.href} is ready, ${Math.round(roundTripMs)} ms away`);
+  else if (status === 503) {
+    const fix =
+      "The other findings say why, if its metrics can be read; else its log: it waits for its database or its coordinators, its data file is damaged or lost, or it is stopping.";
+    found("service-not-ready", `${url.href} is not ready`, fix);
+  } else {
+    const fix = "Correct --url: it is the public port of Latchkey, or of the proxy before it, without a path.";
+    found("service-unreachable", `${url.href} answers /readyz with ${status}, as Latchkey never does`, fix);
+  }
+  if (certificate !== undefined) {
+    reportValidity(`the certificate of ${url.host}`, certificate, clock.nowMs(), renew, report);
+  }
+  reportClock(url, headers.date, roundTripMs, clock.nowMs(), report);
 }
 
 const renew = "Renew it where TLS ends: in the proxy before Latchkey, or in the files that its settings name.";
@@ -86,49 +82,35 @@ function reportClock(url: URL, date: string | undefined, roundTripMs: number, no
   found("service-clock", problem, "timedatectl on both machines; then chronyc makestep on the wrong one.");
 }
 
-const metricsLeftOut: Check = {
-  area: "metrics",
-  run: ({ looked }) => looked("not read: --internal-url http://host:8081 names the internal port"),
-};
-
-function checkMetrics(internalUrl: URL, { secret, internalCa: ca }: ServiceAddresses, clock: Clock): Check {
+async function checkMetrics(addresses: ServiceAddresses, clock: Clock, { checked, found }: Report): Promise<void> {
+  const { internalUrl, secret, internalCa: ca } = addresses;
+  if (internalUrl === undefined) return checked("not read: --internal-url http://host:8081 names the internal port");
   const headers: Record<string, string> = secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` };
   const read = () => httpGet(new URL("metrics", internalUrl), { headers, ca });
-  return {
-    area: "metrics",
-    async run(report) {
-      const { looked, found } = report;
-      try {
-        const first = await read();
-        if (first.status !== 200) {
-          const fix =
-            first.status === 401
-              ? "Set LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_SECRET_FILE as the service has it."
-              : "Correct --internal-url: it is LATCHKEY_INTERNAL_PORT of the service.";
-          found("internal-port-refused", `${internalUrl.href} answers ${first.status}`, fix);
-          return;
-        }
-        await delay(readingsApartMs);
-        const second = await read();
-        const readings = {
-          before: new MetricsText(first.text),
-          now: new MetricsText(second.text),
-          nowMs: clock.nowMs(),
-        };
-        looked(`looked for ${serviceSigns.length} signs of incidents in the metrics of ${internalUrl.host}`);
-        for (const { id, problems, fix } of serviceSigns)
-          for (const problem of problems(readings)) found(id, problem, fix);
-      } catch (error) {
-        const code = codeOf(error);
-        found("internal-port-unreachable", `${internalUrl.href} does not answer: ${code}`, internalPortFix(code));
-      }
-    },
-  };
+  try {
+    const first = await read();
+    if (first.status !== 200) {
+      const fix =
+        first.status === 401
+          ? "Set LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_SECRET_FILE as the service has it."
+          : "Correct --internal-url: it is LATCHKEY_INTERNAL_PORT of the service.";
+      found("internal-port-refused", `${internalUrl.href} answers ${first.status}`, fix);
+      return;
+    }
+    await delay(readingsApartMs);
+    const second = await read();
+    const readings = { before: new MetricsText(first.text), now: new MetricsText(second.text), nowMs: clock.nowMs() };
+    checked(`looked for ${serviceSigns.length} signs of incidents in the metrics of ${internalUrl.host}`);
+    for (const { id, problems, fix } of serviceSigns) for (const problem of problems(readings)) found(id, problem, fix);
+  } catch (error) {
+    const code = codeOf(error);
+    found("internal-port-unreachable", `${internalUrl.href} does not answer: ${code}`, internalPortFix(code));
+  }
 }
 
 function internalPortFix(code: string): string {
   if (code === "CERT_HAS_EXPIRED")
-    return `Renew its certificate and replace the files of ${tlsSettingNames.internal.join(" and ")}.`;
+    return `Renew its certificate and replace the files of ${tlsVariablesOf("internal").join(" and ")}.`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
     return "Correct --internal-url to a name that is in the certificate, or request a certificate with this name in it.";
   if (isUntrustedCertificate(code))

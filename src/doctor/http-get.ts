@@ -8,7 +8,7 @@ export interface HttpAnswer {
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
   readonly roundTripMs: number;
-  /** Of a server over TLS. */
+  /** The certificate of a server over TLS. */
   readonly certificate: { readonly validFrom: string; readonly validTo: string } | undefined;
 }
 

@@ -7,7 +7,7 @@ export function reportSchema(applied: readonly string[], known: readonly Migrati
   try {
     const { missing } = compareMigrations(applied, known);
     if (missing.length === 0) {
-      report.looked("the schema is this version's");
+      report.checked("the schema is this version's");
       return;
     }
     const names = missing.map(({ name }) => name).join(", ");

@@ -3,18 +3,14 @@ import { type Finding, type FindingId, findingKinds } from "./findings.ts";
 /** Where a check writes down what it looked at and what it found. */
 export interface Report {
   /** One line for people: what was looked at, and what it is. Never a secret. */
-  looked(line: string): void;
+  checked(line: string): void;
   found(id: FindingId, problem: string, fix: string): void;
   /** Aborted when the check has taken too long. */
   readonly signal: AbortSignal;
 }
 
 /** Looks at one thing and changes nothing. What it throws is a finding too. */
-export interface Check {
-  /** Its name for people: `postgres`. */
-  readonly area: string;
-  run(report: Report): Promise<void> | void;
-}
+export type DoctorCheck = (report: Report) => Promise<void> | void;
 
 export interface Diagnosis {
   readonly checked: readonly { readonly area: string; readonly text: string }[];
@@ -24,25 +20,32 @@ export interface Diagnosis {
 /** Longer than any time-out of the checks' own. */
 const defaultTimeoutMs = 10_000;
 
-/** Runs all checks at once. One that takes too long is a finding; what it has reported by then counts. */
-export async function runChecks(checks: readonly Check[], timeoutMs = defaultTimeoutMs): Promise<Diagnosis> {
-  const results = await Promise.all(checks.map((check) => runCheck(check, timeoutMs)));
+/**
+ * Runs all checks at the same time, each by its name for people (`postgres`). False: there is nothing to check. One that
+ * takes too long is a finding; what it has reported by then counts.
+ */
+export async function runChecks(
+  checks: Readonly<Record<string, DoctorCheck | false>>,
+  timeoutMs = defaultTimeoutMs,
+): Promise<Diagnosis> {
+  const running = Object.entries(checks).flatMap(([area, run]) => (run ? [runCheck(area, run, timeoutMs)] : []));
+  const results = await Promise.all(running);
   return {
     checked: results.flatMap(({ checked }) => checked),
     findings: results.flatMap(({ findings }) => findings),
   };
 }
 
-async function runCheck({ area, run }: Check, timeoutMs: number): Promise<Diagnosis> {
+async function runCheck(area: string, run: DoctorCheck, timeoutMs: number): Promise<Diagnosis> {
   const result = { checked: [] as { area: string; text: string }[], findings: [] as Finding[] };
   const timeout = new AbortController();
   const addFinding = (id: FindingId, problem: string, fix: string) => {
-    const [severity, why] = findingKinds[id];
+    const { severity, why } = findingKinds[id];
     result.findings.push({ id, severity, area, problem, why, fix });
   };
   // Nothing is added to a result that was already given away.
   const report: Report = {
-    looked: (text) => void (timeout.signal.aborted || result.checked.push({ area, text })),
+    checked: (text) => void (timeout.signal.aborted || result.checked.push({ area, text })),
     found: (id, problem, fix) => void (timeout.signal.aborted || addFinding(id, problem, fix)),
     signal: timeout.signal,
   };

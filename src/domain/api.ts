@@ -1,4 +1,4 @@
-import type { ChangesOf, KeyDefaults, PropertiesOf, Stored } from "./fields.ts";
+import { type ChangesOf, defaultsFields, type KeyDefaults, type PropertiesOf, type Stored } from "./fields.ts";
 import type { ApiFields } from "./resources.ts";
 
 /** What keys are for. */
@@ -16,14 +16,10 @@ export type ApiFieldChanges = ChangesOf<ApiFields>;
  * counter.
  */
 export function withDefaults<Request extends KeyDefaults>(request: Request, defaults: KeyDefaults): Request {
-  const remaining = request.remaining ?? defaults.remaining;
-  return {
-    ...request,
-    prefix: request.prefix ?? defaults.prefix,
-    byteLength: request.byteLength ?? defaults.byteLength,
-    rateLimit: request.rateLimit ?? defaults.rateLimit,
-    costMax: request.costMax ?? defaults.costMax,
-    remaining,
-    refill: remaining === undefined ? undefined : (request.refill ?? defaults.refill),
-  };
+  const completed: Record<string, unknown> = { ...request };
+  for (const name of namesOfDefaults) completed[name] ??= defaults[name];
+  if (completed.remaining === undefined) completed.refill = undefined;
+  return completed as Request;
 }
+
+const namesOfDefaults = Object.keys(defaultsFields) as readonly (keyof KeyDefaults)[];

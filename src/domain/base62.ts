@@ -40,7 +40,7 @@ export function encodeLimbs(limbs: number[], width: number): string {
   return String.fromCharCode(...codes);
 }
 
-/* Three bytes at once, divided by four digits at once: every number on the way has less than 53 bits. */
+/* Three bytes and four digits at a time: every number on the way has less than 53 bits. */
 const limbValues = 2 ** 24;
 const digitsPerDivision = 4;
 const divisor = base62Alphabet.length ** digitsPerDivision;

@@ -4,12 +4,12 @@ export const clockJumpMs = 5000;
 /** Time synchronisation never slews a clock faster than this. */
 const slewMax = 0.0005;
 
-/** A slower answer is not compared with later ones: it does not tell well enough when the clock was read. */
+/** A slower answer is not compared with later ones: it does not show well enough when the clock was read. */
 const answerMaxMs = 1000;
 
 /** What a remote clock showed, at some moment between two readings of this replica's monotonic clock. */
 export interface ClockReading {
-  readonly shownMs: number;
+  readonly ledgerMs: number;
   /** When the question was sent, and when the answer came. */
   readonly sentAtMs: number;
   readonly receivedAtMs: number;
@@ -33,9 +33,9 @@ export class ClockJumps {
   }
 
   /** Returns how far the clock has jumped since the previous answer: forward above 0, backward below 0, else 0. */
-  detect({ shownMs, sentAtMs, receivedAtMs }: ClockReading): number {
+  detect({ ledgerMs, sentAtMs, receivedAtMs }: ClockReading): number {
     // The clock shows whole milliseconds: the true time may be almost one more.
-    const seen = { minMs: shownMs - receivedAtMs, maxMs: shownMs + 1 - sentAtMs, atMs: receivedAtMs };
+    const seen = { minMs: ledgerMs - receivedAtMs, maxMs: ledgerMs + 1 - sentAtMs, atMs: receivedAtMs };
     const last = this.#last;
     if (last === undefined || receivedAtMs - sentAtMs <= answerMaxMs) this.#last = seen;
     if (last === undefined) return 0;

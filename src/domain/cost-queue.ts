@@ -7,100 +7,13 @@ export interface Picked {
   readonly cost: number;
 }
 
-/** Requests that wait for a cost each, in order of arrival. Fields are not `#private`: the model checker copies them. */
-export class CostQueue {
+/** Requests that wait for a cost each, in order of arrival. */
+export interface CostQueue {
   /** How many requests wait. */
-  length = 0;
-  protected runs: QueuedRun[] = [];
-
-  /** The smallest cost that is waited for. */
-  get smallest(): number {
-    return this.runs.at(-1)?.smallest ?? Number.POSITIVE_INFINITY;
-  }
-
-  push(cost: number): void {
-    append(this.runs, cost, 1);
-    this.length++;
-  }
-
-  /**
-   * The longest waiting, as so many runs at most. If there are more, those that want more than `reach` are passed over: a
-   * smaller cost does not wait behind them for a place here.
-   */
-  firstRuns(runsMax: number, reach: number): CostRun[] {
-    const fitting = this.runs.length > runsMax ? this.runs.filter(({ cost }) => cost <= reach) : [];
-    return (fitting.length > 0 ? fitting : this.runs).slice(0, runsMax).map(({ cost, count }) => ({ cost, count }));
-  }
-
-  /** The smallest cost above this one. Undefined: there is none. */
-  smallestAbove(limit: number): number | undefined {
-    let smallest = Number.POSITIVE_INFINITY;
-    for (const { cost } of this.runs) if (cost > limit && cost < smallest) smallest = cost;
-    return smallest === Number.POSITIVE_INFINITY ? undefined : smallest;
-  }
-
-  /** Takes out the requests that can have their cost out of what is available: first fit. */
-  takeFitting(available: number): readonly Picked[] {
-    if (available < this.smallest) return nobody;
-    let left = available;
-    return this.take((run) => {
-      const count = fitting(left, run);
-      left -= count * run.cost;
-      return count;
-    });
-  }
-
-  /** Takes out the requests for more than this. */
-  takeAbove(limit: number): readonly Picked[] {
-    return this.take(({ cost, count }) => (cost > limit ? count : 0));
-  }
-
-  /** Takes out the longest waiting. */
-  dropFirst(count: number): void {
-    let left = count;
-    this.take((run) => {
-      const dropped = Math.min(left, run.count);
-      left -= dropped;
-      return dropped;
-    });
-  }
-
-  /** Takes out the one that came last. */
-  dropLast(): void {
-    const last = this.runs.at(-1);
-    if (last === undefined) return;
-    this.length--;
-    last.count--;
-    if (last.count === 0) this.runs.pop();
-  }
-
-  clear(): void {
-    this.length = 0;
-    this.runs = [];
-  }
-
-  /** Takes out so many requests of each run: the first of it. */
-  private take(countOf: (run: CostRun) => number): readonly Picked[] {
-    const picked: Picked[] = [];
-    const before = this.runs;
-    this.runs = [];
-    let skip = 0;
-    for (const run of before) {
-      const count = countOf(run);
-      if (count > 0) {
-        picked.push({ skip, count, cost: run.cost });
-        this.length -= count;
-        skip = 0;
-      }
-      if (count === run.count) continue;
-      skip += run.count - count;
-      append(this.runs, run.cost, run.count - count);
-    }
-    return picked;
-  }
+  length: number;
+  /** Neighbours of the same cost are one run. */
+  runs: QueuedRun[];
 }
-
-const nobody: readonly Picked[] = [];
 
 interface QueuedRun {
   readonly cost: number;
@@ -108,6 +21,93 @@ interface QueuedRun {
   /** The smallest cost of this run and all before it. */
   readonly smallest: number;
 }
+
+export function createCostQueue(): CostQueue {
+  return { length: 0, runs: [] };
+}
+
+/** The smallest cost that is waited for. */
+export function smallestCost({ runs }: CostQueue): number {
+  return runs.at(-1)?.smallest ?? Number.POSITIVE_INFINITY;
+}
+
+export function enqueue(queue: CostQueue, cost: number): void {
+  append(queue.runs, cost, 1);
+  queue.length++;
+}
+
+/**
+ * The longest waiting, as so many runs at most. If there are more, those that want more than `reach` are passed over: a
+ * smaller cost does not wait behind them for a place here.
+ */
+export function firstRuns({ runs }: CostQueue, runsMax: number, reach: number): CostRun[] {
+  const fitting = runs.length > runsMax ? runs.filter(({ cost }) => cost <= reach) : [];
+  return (fitting.length > 0 ? fitting : runs).slice(0, runsMax).map(({ cost, count }) => ({ cost, count }));
+}
+
+/** The smallest cost above this one. Undefined: there is none. */
+export function smallestAbove({ runs }: CostQueue, limit: number): number | undefined {
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const { cost } of runs) if (cost > limit && cost < smallest) smallest = cost;
+  return smallest === Number.POSITIVE_INFINITY ? undefined : smallest;
+}
+
+/** Takes out the requests that can have their cost out of what is available: first fit. */
+export function takeFitting(queue: CostQueue, available: number): readonly Picked[] {
+  if (available < smallestCost(queue)) return nobody;
+  let left = available;
+  return takeOut(queue, (run) => {
+    const count = fitting(left, run);
+    left -= count * run.cost;
+    return count;
+  });
+}
+
+/** Takes out the requests for more than this. */
+export function takeAbove(queue: CostQueue, limit: number): readonly Picked[] {
+  return takeOut(queue, ({ cost, count }) => (cost > limit ? count : 0));
+}
+
+/** Takes out the longest waiting. */
+export function dropFirst(queue: CostQueue, count: number): void {
+  let left = count;
+  takeOut(queue, (run) => {
+    const dropped = Math.min(left, run.count);
+    left -= dropped;
+    return dropped;
+  });
+}
+
+/** Takes out the one that came last. */
+export function dropLast(queue: CostQueue): void {
+  const last = queue.runs.at(-1);
+  if (last === undefined) return;
+  queue.length--;
+  last.count--;
+  if (last.count === 0) queue.runs.pop();
+}
+
+/** Takes out so many requests of each run: the first of it. */
+function takeOut(queue: CostQueue, countOf: (run: CostRun) => number): readonly Picked[] {
+  const picked: Picked[] = [];
+  const before = queue.runs;
+  queue.runs = [];
+  let skip = 0;
+  for (const run of before) {
+    const count = countOf(run);
+    if (count > 0) {
+      picked.push({ skip, count, cost: run.cost });
+      queue.length -= count;
+      skip = 0;
+    }
+    if (count === run.count) continue;
+    skip += run.count - count;
+    append(queue.runs, run.cost, run.count - count);
+  }
+  return picked;
+}
+
+const nobody: readonly Picked[] = [];
 
 function append(runs: QueuedRun[], cost: number, count: number): void {
   const last = runs.at(-1);

@@ -14,7 +14,7 @@ export interface NamedCost {
   readonly cost?: number | undefined;
 }
 
-/** Of a request that says nothing else. */
+/** For a request that names no costs. */
 export const costsOfOne: Costs = { counter: 1, unnamed: 1, named: [] };
 
 /** What the verification takes from a limit; undefined is the limit that has no name. */

@@ -10,3 +10,6 @@ export function isExpired(expiresAtMs: number | undefined, nowMs: number): boole
 export function looksLikeSeconds(atMs: number): boolean {
   return atMs >= 1e9 && atMs < 1e11;
 }
+
+/** A secret that has ended is kept this long, for replicas whose clocks are behind. */
+export const endedSecretKeptMs = 60_000;

@@ -2,21 +2,21 @@ import type { Key } from "./key.ts";
 import { checkKey, type PlannedRequest } from "./key-checks.ts";
 import type { Owner } from "./owner.ts";
 import {
-  type Check,
   type CounterCheck,
   codeOfRefusal,
   type Holder,
   type LimitCheck,
   type RefusalReason,
+  type VerificationCheck,
 } from "./refusal-reason.ts";
-import { type Holders, type Plan, planVerification, type Verdict } from "./verification.ts";
+import { type LimitHolders, planVerification, type Verdict } from "./verification.ts";
 
 /** What a verification would be answered, and what each of its checks finds. */
 export interface Explanation {
   readonly code: Verdict["code"];
-  /** In the order in which they decide, also those after the first that refuses. None of a key that is not there. */
-  readonly checks: readonly Check[];
-  /** Of the first check that refuses. */
+  /** In the order in which they decide, also those after the first that refuses. None for a key that is not there. */
+  readonly checks: readonly VerificationCheck[];
+  /** That of the first check that refuses. */
   readonly reason: RefusalReason | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface Inspected {
 }
 
 /** What is stored of a key and its owner: nothing if there is no such key. */
-export interface StoredHolders extends Partial<Holders> {
+export interface StoredHolders extends Partial<LimitHolders> {
   readonly counters: { readonly [Of in Holder]?: StoredCounter | undefined };
 }
 
@@ -50,26 +50,11 @@ export function explainVerification(
   nowMs: number,
 ): Explanation {
   const plan = planVerification(key, owner, request, nowMs);
-  if (key === undefined || isNotFound(plan)) return { code: "NOT_FOUND", checks: [], reason: undefined };
-  const counted = [...limits.map(checkLimit), ...counters.map(checkCounter)];
-  const reason = plannedRefusal(plan) ?? counted.find(({ refusal }) => refusal !== undefined)?.refusal;
-  const code = reason === undefined ? "VALID" : codeOfRefusal(reason);
-  return { code, checks: [...checkKey(key, owner, request, nowMs), ...counted], reason };
-}
-
-function isNotFound(plan: Plan): boolean {
-  return plan.next === "answer" && plan.verdict.code === "NOT_FOUND";
-}
-
-function plannedRefusal(plan: Plan): RefusalReason | undefined {
-  switch (plan.next) {
-    case "answer":
-      return plan.verdict.reason;
-    case "refuse":
-      return plan.reason;
-    case "count":
-      return undefined;
-  }
+  const isNotFound = plan.next === "answer" && plan.verdict.code === "NOT_FOUND";
+  if (key === undefined || isNotFound) return { code: "NOT_FOUND", checks: [], reason: undefined };
+  const checks = [...checkKey(key, owner, request, nowMs), ...limits.map(checkLimit), ...counters.map(checkCounter)];
+  const reason = checks.find(({ refusal }) => refusal !== undefined)?.refusal;
+  return { code: reason === undefined ? "VALID" : codeOfRefusal(reason), checks, reason };
 }
 
 function checkLimit(limit: InspectedLimit): LimitCheck {

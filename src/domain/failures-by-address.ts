@@ -1,4 +1,4 @@
-import { addressGroupOf } from "./address-group.ts";
+import { parseIpAddress } from "./ip-allow.ts";
 
 /** So many failures of an address in a minute stay without consequence. */
 export const failuresMax = 20;
@@ -41,4 +41,20 @@ export class FailuresByAddress {
     if (first !== undefined && this.#windows.size >= this.#addressesMax) this.#windows.delete(first);
     this.#windows.set(group, { endsAtMs: nowMs + failureWindowMs, failures: 1 });
   }
+}
+
+/**
+ * The addresses that count as one caller: of IPv4 each one, of IPv6 a network of 64 bits, because that is what one customer
+ * of a provider gets at least. An IPv4 address that is written as IPv6 (`::ffff:192.0.2.1`) is that IPv4 address. `address`
+ * is as a socket reports it; anything else stands for itself.
+ */
+export function addressGroupOf(address: string): string {
+  if (!address.includes(":")) return address;
+  const parsed = parseIpAddress(address);
+  if (parsed === undefined) return address;
+  const [first, second, third, fourth] = parsed;
+  const isIPv4 = first === 0 && second === 0 && third === 0xffff;
+  if (isIPv4) return [24, 16, 8, 0].map((shift) => (fourth >>> shift) & 0xff).join(".");
+  const network = [first, second].flatMap((number) => [number >>> 16, number & 0xffff]);
+  return `${network.map((part) => part.toString(16)).join(":")}::/64`;
 }

@@ -78,7 +78,7 @@ export interface Field {
   readonly max?: number;
   /** Whether a verification needs it. `rare`: few keys have it, and the others take no room for it in the cache. */
   readonly verified?: "common" | "rare";
-  /** Of a text: whether many have the same, so that one copy is kept in memory. */
+  /** Whether many resources have the same text: then one copy is kept in memory. */
   readonly isShared?: boolean;
   /** Whether lists can be filtered by its value. */
   readonly isFilter?: boolean;
@@ -129,7 +129,7 @@ export type FiltersOf<All extends Fields> = {
 export interface Stored {
   readonly id: string;
   readonly createdAtMs: number;
-  /** Of the last change. Verifications are none, nor are changes of what belongs to it. */
+  /** When it was last changed. Verifications are no changes of it, nor are changes of what belongs to it. */
   readonly updatedAtMs: number;
   /** Counts changes, the creation included. */
   readonly version: number;

@@ -8,8 +8,8 @@ export interface EncodedMessage {
 }
 
 /**
- * A management call as a front forwards it to the process or thread that has the core: as it came, so that it is decoded and
- * checked once, there. Plain data.
+ * A management call as a front forwards it to the process that has the core: as it came, so that it is decoded and checked
+ * once, there. Plain data.
  */
 export interface ForwardedCall {
   /** With its service, such as `KeysService/CreateKey`. */
@@ -20,7 +20,7 @@ export interface ForwardedCall {
   readonly idempotencyKey: string | undefined;
   readonly requestId: string;
   readonly protocol: string;
-  /** Of the caller; undefined if its connection is closed. */
+  /** The address of the caller; undefined if its connection is closed. */
   readonly address: string | undefined;
   /** How long its caller still waits; undefined: it does not say. */
   readonly timeLeftMs: number | undefined;

@@ -6,7 +6,7 @@ export type IpAddress = readonly [number, number, number, number];
 
 /**
  * Ranges of addresses, five numbers for each: its first address and the length of its prefix. Plain numbers, because cached
- * keys have them, and they are sent to other threads and to edges.
+ * keys have them, and they are sent to workers and to edges.
  */
 export type IpRanges = readonly number[];
 
@@ -32,7 +32,7 @@ export function isIpRange(text: string): boolean {
   return parseIpRange(text) !== undefined;
 }
 
-/** Of texts that are ranges. Throws a `RangeError` otherwise. */
+/** Throws a `RangeError` if a text is not a range. */
 export function toIpRanges(texts: readonly string[]): IpRanges {
   return texts.flatMap((text) => {
     const range = parseIpRange(text);
@@ -53,7 +53,7 @@ export function includesAddress(ranges: IpRanges, address: IpAddress): boolean {
   const isIPv4 = first === 0 && second === 0 && third === mappedPrefix;
   for (let at = 0; at < ranges.length; at += numbersOfRange) {
     const bits = ranges[at + 4] as number;
-    // The last number first: it tells most IPv4 addresses apart.
+    // The last number first: most IPv4 addresses differ there.
     if (
       isAlike(fourth, ranges[at + 3] as number, bits - 96) &&
       isAlike(third, ranges[at + 2] as number, bits - 64) &&
@@ -113,7 +113,7 @@ function parseIPv4(text: string, start: number): number | undefined {
   return address;
 }
 
-/** Of one to three digits, without leading zeros. -1 for anything else. */
+/** A number of one to three digits, without leading zeros. -1 for anything else. */
 function parseNumber(text: string, from: number, to: number, max: number): number {
   const digits = to - from;
   if (digits < 1 || digits > 3 || (digits > 1 && text.charCodeAt(from) === 0x30)) return -1;
@@ -175,7 +175,7 @@ function numberAt(groups: readonly number[], at: number): number {
   return ((groups[at] as number) << 16) | (groups[at + 1] as number);
 }
 
-/** -1 for what is none. */
+/** -1 for any other character. */
 function hexDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;

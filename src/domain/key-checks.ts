@@ -17,14 +17,14 @@ export interface PlannedRequest {
   readonly apiIds?: readonly string[] | undefined;
   /** What the key must be allowed to do; absent: it is not checked. */
   readonly permissions?: PermissionQuery | undefined;
-  /** The address of the end user, if the caller tells it. */
+  /** The address of the end user, if the caller sends it. */
   readonly ip?: IpAddress | undefined;
   /** What is taken from limits and counters; absent: 1 from each. */
   readonly costs?: Costs | undefined;
 }
 
 /**
- * The first reason to refuse the key, in the order of the contract. Every verification comes by here, so it stops at the first
+ * The first reason to refuse the key, in the order of the contract. Every verification runs this, so it stops at the first
  * and makes no list.
  */
 export function firstRefusal(
@@ -81,10 +81,10 @@ function expiryRefusal({ expiresAtMs }: Key, nowMs: number): RefusalReason | und
   return isExpired(expiresAtMs, nowMs) ? { check: "expiry" } : undefined;
 }
 
-/** A key that is limited to addresses is refused to a caller that tells none. */
+/** A key that is limited to addresses is refused to a caller that sends none. */
 function ipRefusal({ ipAllow }: Key, { ip }: PlannedRequest): RefusalReason | undefined {
   if (ipAllow === undefined || (ip !== undefined && includesAddress(ipAllow, ip))) return undefined;
-  return { check: "ip", isTold: ip !== undefined };
+  return { check: "ip", isGiven: ip !== undefined };
 }
 
 function permissionsRefusal({ permissions = none }: Key, request: PlannedRequest): RefusalReason | undefined {

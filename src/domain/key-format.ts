@@ -16,7 +16,7 @@ const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLe
 const startBodyLength = 4;
 const underscore = 0x5f;
 
-/** The key for these random bytes, and its `start`: the part that may be shown, so that people can tell keys apart. */
+/** The key for these random bytes, and its `start`: the part that may be shown, by which people recognise the key. */
 export function formatKey(prefix: string | undefined, random: Uint8Array): { key: string; start: string } {
   const lead = prefix === undefined ? "" : `${prefix}_`;
   const body = encodeBase62(random);

@@ -15,7 +15,7 @@ export interface Key extends VerifiedOf<KeyFields> {
   readonly counter: LastKnownBalance | undefined;
   /**
    * When the secret that it was found by ends. Undefined for the newest one, which does not end before the key does. It is
-   * part of a cached key, so that every replica ends the secret at that moment without being told.
+   * part of a cached key, so every replica ends the secret at that moment without a message.
    */
   readonly secretExpiresAtMs: number | undefined;
 }
@@ -49,7 +49,7 @@ export interface StoredSecret {
   readonly expiresAtMs: number | undefined;
 }
 
-/** What a verification needs to know of a stored key, whichever of its secrets it is asked for by. */
+/** What a verification needs to know of a stored key, whichever of its secrets the caller has. */
 export function keyOf({ rateLimits, ipAllow, counter, ...stored }: StoredKey): Key {
   return {
     ...stored,

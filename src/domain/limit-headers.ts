@@ -1,23 +1,23 @@
-/** What the answer to a verification says of its limits and of a refusal. Milliseconds, and Unix time. */
+/** What the answer to a verification says about its limits and a refusal. Milliseconds, and Unix time. */
 export interface CountedAnswer {
-  readonly ratelimit?: ShownLimit | undefined;
-  readonly ratelimits?: readonly NamedShownLimit[] | undefined;
-  readonly owner?: { readonly ratelimits?: readonly NamedShownLimit[] | undefined } | undefined;
-  readonly reason?: ShownReason | undefined;
+  readonly ratelimit?: AnsweredLimit | undefined;
+  readonly ratelimits?: readonly NamedLimit[] | undefined;
+  readonly owner?: { readonly ratelimits?: readonly NamedLimit[] | undefined } | undefined;
+  readonly reason?: AnsweredReason | undefined;
 }
 
-interface ShownLimit {
+interface AnsweredLimit {
   readonly limit: number;
   readonly remaining: number;
   readonly reset: number;
   readonly duration: number;
 }
 
-interface NamedShownLimit extends ShownLimit {
+interface NamedLimit extends AnsweredLimit {
   readonly name: string;
 }
 
-interface ShownReason {
+interface AnsweredReason {
   readonly check: string;
   readonly of?: string | undefined;
   readonly name?: string | undefined;
@@ -31,7 +31,7 @@ export type LimitHeaders = Readonly<Partial<Record<LimitHeader, string>>>;
 const listLengthMax = 250;
 
 /**
- * The headers that tell an end user how its limits stand (draft-ietf-httpapi-ratelimit-headers), and when to come again after
+ * The headers that show an end user how its limits stand (draft-ietf-httpapi-ratelimit-headers), and when to come again after
  * a refusal. Undefined for an answer that has no limits and no refill to wait for.
  */
 export function limitHeaders(answer: CountedAnswer, nowMs: number): LimitHeaders | undefined {
@@ -41,12 +41,12 @@ export function limitHeaders(answer: CountedAnswer, nowMs: number): LimitHeaders
   const refusing = refusingLimit(answer);
   const retryAtMs = reason?.check === "limit" ? refusing?.reset : reason?.nextRefillAt;
   return {
-    ...listsOf(shownLimits(answer, refusing), nowMs),
+    ...listsOf(visibleLimits(answer, refusing), nowMs),
     ...(retryAtMs !== undefined && { "retry-after": `${secondsUntil(retryAtMs, nowMs)}` }),
   };
 }
 
-function refusingLimit({ ratelimit, ratelimits, owner, reason }: CountedAnswer): NamedShownLimit | undefined {
+function refusingLimit({ ratelimit, ratelimits, owner, reason }: CountedAnswer): NamedLimit | undefined {
   if (reason?.check !== "limit") return undefined;
   if (reason.name === undefined) return unnamedLimit(ratelimit);
   const named = reason.of === "owner" ? owner?.ratelimits : ratelimits;
@@ -54,20 +54,20 @@ function refusingLimit({ ratelimit, ratelimits, owner, reason }: CountedAnswer):
 }
 
 /** The limit that has refused comes first. No name comes twice: of two, the key's own limit is shown. */
-function shownLimits(answer: CountedAnswer, refusing: NamedShownLimit | undefined): Iterable<NamedShownLimit> {
+function visibleLimits(answer: CountedAnswer, refusing: NamedLimit | undefined): Iterable<NamedLimit> {
   const { ratelimit, ratelimits = [], owner } = answer;
-  const shown = new Map<string, NamedShownLimit>();
+  const visible = new Map<string, NamedLimit>();
   for (const limit of [refusing, unnamedLimit(ratelimit), ...ratelimits, ...(owner?.ratelimits ?? [])])
-    if (limit && !shown.has(limit.name)) shown.set(limit.name, limit);
-  return shown.values();
+    if (limit && !visible.has(limit.name)) visible.set(limit.name, limit);
+  return visible.values();
 }
 
-function unnamedLimit(limit: ShownLimit | undefined): NamedShownLimit | undefined {
+function unnamedLimit(limit: AnsweredLimit | undefined): NamedLimit | undefined {
   return limit && { ...limit, name: "default" };
 }
 
 /** Both lists name the same limits: they end before the first one that does not fit into both. */
-function listsOf(limits: Iterable<NamedShownLimit>, nowMs: number): LimitHeaders {
+function listsOf(limits: Iterable<NamedLimit>, nowMs: number): LimitHeaders {
   let states = "";
   let policies = "";
   for (const { name, limit, remaining, reset, duration } of limits) {

@@ -14,3 +14,17 @@ export function allOf<Value>(values: readonly MaybePromise<Value>[]): MaybePromi
   for (const value of values) if (value instanceof Promise) return Promise.all(values);
   return values as readonly Value[];
 }
+
+/** The value of `done`, or of `failed` if `start`, its promise or `done` fails. Synchronous if `start` is. */
+export function mapOutcome<Value, Next>(
+  start: () => MaybePromise<Value>,
+  done: (value: Value) => Next,
+  failed: (thrown: unknown) => Next,
+): MaybePromise<Next> {
+  try {
+    const value = start();
+    return value instanceof Promise ? value.then(done).catch(failed) : done(value);
+  } catch (thrown) {
+    return failed(thrown);
+  }
+}

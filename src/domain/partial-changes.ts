@@ -16,7 +16,7 @@ import type { RateLimit } from "./rate-limit.ts";
 import type { RefillRule } from "./usage.ts";
 
 /*
- * What an update says of a rule may be a part of it: the rest stays as it is stored. The stores only know whole rules, so a
+ * An update may contain only a part of a rule: the rest stays as it is stored. The stores only know whole rules, so a
  * change is completed by what was read before, and is made only if that is still what is stored.
  */
 

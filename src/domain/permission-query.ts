@@ -84,7 +84,7 @@ const tokenPattern = /[()]|[A-Za-z0-9_.:-]+/y;
 const spacePattern = /[ \t\r\n]*/y;
 const operatorPattern = /^(?:and|or)$/i;
 
-/** By recursive descent: one method for each level of the grammar. Recursion is as deep as the parentheses. */
+/** By recursive descent, which is as deep as the parentheses. */
 class QueryParser {
   readonly #text: string;
   /** The token that comes next; empty at the end. */
@@ -100,23 +100,16 @@ class QueryParser {
   }
 
   parse(): PermissionQuery {
-    const query = this.#readAny();
+    const query = this.#read("OR");
     if (this.#token !== "") throw this.#fault("must have AND, OR or its end");
     return query;
   }
 
-  #readAny(): PermissionQuery {
-    return this.#readOperands("OR", () => this.#readAll());
-  }
-
-  #readAll(): PermissionQuery {
-    return this.#readOperands("AND", () => this.#readOperand());
-  }
-
-  #readOperands(operator: Operator, readOperand: () => PermissionQuery): PermissionQuery {
+  /** One operand, or several with this operator. AND binds more tightly, so the operands of OR are read with AND. */
+  #read(operator: Operator): PermissionQuery {
     const operands: PermissionQuery[] = [];
     for (;;) {
-      const operand = readOperand();
+      const operand = operator === "OR" ? this.#read("AND") : this.#readOperand();
       // `a AND (b AND c)` is `a AND b AND c`.
       if (typeof operand === "object" && operand.operator === operator) operands.push(...operand.operands);
       else operands.push(operand);
@@ -130,7 +123,7 @@ class QueryParser {
     if (this.#depth === queryDepthMax) throw this.#fault(`must be nested at most ${queryDepthMax} deep; it is deeper`);
     this.#depth++;
     this.#next();
-    const query = this.#readAny();
+    const query = this.#read("OR");
     if (!this.#skip(")")) throw this.#fault("must have AND, OR or )");
     this.#depth--;
     return query;

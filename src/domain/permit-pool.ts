@@ -1,9 +1,7 @@
-import { type Picked, unitsOf } from "./cost-queue.ts";
-import { PermitDenials } from "./permit-denials.ts";
+import { createCostQueue, type Picked } from "./cost-queue.ts";
 import * as tuning from "./permit-pool-tuning.ts";
-import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
-import { type PermitGrant, runsMax } from "./permit-window.ts";
-import { limitMax, type RateLimitState } from "./rate-limit.ts";
+import type { PermitAsk } from "./permit-window.ts";
+import type { RateLimitState } from "./rate-limit.ts";
 
 /**
  * One replica's permits for one subject: the replica's side of a strict rate limit. `PermitWindow` is the ledger's side.
@@ -13,7 +11,7 @@ import { limitMax, type RateLimitState } from "./rate-limit.ts";
  *   many as its cost, or none.
  *   Permits to be returned leave the pool before their message is made, and a message is sent once. If its outcome is
  *   unknown, its permits are lost until the window ends. No timeout brings a permit back, on either side. Only the
- *   certainty that a message never was and never will be executed does (`notExecuted`).
+ *   certainty that a message never was and never will be executed does (`settleNotExecuted`).
  * - S2, never outside the window: the ledger says how long its window still lasts. The replica counts that from before
  *   it asked. After that time nothing of the window is spent or denied from memory, and a late grant is dropped. While
  *   the ledger's clock is known to be wrong, no permits are held: they go to requests that already wait, and a denial
@@ -22,261 +20,231 @@ import { limitMax, type RateLimitState } from "./rate-limit.ts";
  *   other replica holds any. Replicas return permits they do not need, and with the next message all that complete the
  *   cost of no request that waits: two replicas with a half each of what both need do not wait for each other. So without
  *   losses, enough demand of cost 1 uses exactly the limit. A larger cost leaves less than itself.
- * - C1, a lowered limit holds: after `limitChanged` only permits are spent that the ledger has charged under the new limit.
+ * - C1, a lowered limit holds: after `onLimitChanged` only permits are spent that the ledger has charged under the new limit.
+ *
+ * The pool is plain data. The functions that change it are below, and in these files:
+ * - permit-spending.ts: a request takes permits, uses them up or gives them back.
+ * - permit-asking.ts: which message to send to the ledger, and when.
+ * - permit-settling.ts: what became of a message, and which of the waiting requests are denied.
  *
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
- * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
+ * The model checker (test/domain/permit-model) copies and compares pools field by field.
  */
-export class PermitPool extends PermitDenials {
-  /** From the ledger's last answer. */
-  protected isContended = false;
-  protected isRecalled = false;
-  /** No message is sent before this: the pause after a message that brought nothing. */
-  protected backoffUntilMs = 0;
+export class PermitPool {
+  /** The window that all permits here belong to. */
+  gen = 0;
+  /** Its permits may be spent until then. 0: no window. */
+  spendableUntilMs = 0;
+  /** Permits that can be spent. In an open window they are fewer than the smallest cost that is waited for. */
+  held = 0;
+  /** Permits taken by requests that are not finished yet: their use is neither charged nor refused. */
+  inUse = 0;
+  /** Permits that were used, not yet reported to the ledger. */
+  spent = 0;
+  /** Permits that were charged under a limit that has been replaced since. They are returned and never spent. */
+  outdated = 0;
+  /** How many of those in use are outdated at most: which of them is not known. */
+  outdatedInUse = 0;
+  /** The requests that wait for permits. */
+  waiting = createCostQueue();
+
+  /**
+   * The window's end by the ledger's last answer. Until then its state is displayed and denials hold. It differs from
+   * `spendableUntilMs` only if the ledger's clock was set back.
+   */
+  windowEndsMs = 0;
+  /** Whether the ledger's clock was behind at its last answer. */
+  isClockBehind = false;
+  /** Whether few permits were left at the ledger's last answer: then nothing is fetched in advance. */
+  isContended = false;
+  /** Permits left in the ledger at its last answer. */
+  leftInLedger = 0;
+  /** The limit by the ledger's last answer. */
+  limit = 0;
+  /** The message whose answer had `limit`. */
+  limitMessage = 0;
+  /** The first message made since the limit was last changed. Answers to earlier ones may have the old limit. */
+  limitValidFrom = 0;
+  /** The window's end by the ledger's clock, as callers see it. */
+  resetMs = 0;
+  /** The smallest `remaining` that a caller saw in this window, not counting permits released since. */
+  lowestRemaining = Number.POSITIVE_INFINITY;
+
+  /** The number of the last message that was made. */
+  lastMessageNumber = 0;
+  /** The message that the pool waits for before it makes another. 0: none. */
+  currentNumber = 0;
+  /** A message under way that the pool does not wait for, because its answer is overdue. 0: none. */
+  overdueNumber = 0;
+  /** The last message that was under way together with another. */
+  overlapNumber = 0;
+  /** Whether the next message returns all permits. */
+  isRecalled = false;
+  /** No message is sent before this: the pause after a message that was lost or not executed. */
+  backoffUntilMs = 0;
+  /** No message is sent before this if all requests wait for more than is within reach: the pause between two attempts. */
+  retryAtMs = 0;
   /** When surplus permits are returned and spent ones reported. */
-  protected returnDueMs = 0;
+  returnDueMs = 0;
 
-  /** Asks for as many permits as the request costs, or none. Check and spend happen in one synchronous call. */
-  take(nowMs: number, cost = 1): PermitTake {
-    // Requests that wait want more than is held, so a cheaper one takes nothing from them.
-    if (cost <= this.held && this.isOpen(nowMs)) {
-      this.noteRequest(nowMs, cost);
-      this.use(cost);
-      return { outcome: "admitted", gen: this.gen };
-    }
-    if (nowMs < this.deniedUntilMs && cost > this.deniedAbove) {
-      // Its cost needs no block: it would be refused again.
-      this.noteRequest(nowMs, 1);
-      return denied;
-    }
-    this.noteRequest(nowMs, cost);
-    this.waiting.push(cost);
-    return wait;
-  }
+  /** Since when the ledger's answers have not covered which of the waiting requests. */
+  shortLevels: readonly ShortLevel[] = [];
+  /** Until then requests for more than `deniedAbove` are denied from memory. Cheaper ones are still asked for. */
+  deniedUntilMs = 0;
+  deniedAbove = 0;
 
-  /** So many waiting requests have given up: the longest waiting. */
-  cancelFirst(count: number): void {
-    this.waiting.dropFirst(count);
-  }
-
-  /** The waiting request that came last has given up. */
-  cancelLast(): void {
-    this.waiting.dropLast();
-  }
-
-  /** The permits of a request were not used. In their own window they serve others; in a later window they are worthless. */
-  release(gen: number, nowMs: number, cost = 1): PermitVerdict {
-    this.unuse(gen, cost, nowMs);
-    // What was shown without them is not the least that there was.
-    if (gen === this.gen) this.shownMin += cost;
-    return this.isOpen(nowMs) ? this.verdict(this.admitWaiting()) : this.verdict();
-  }
-
-  /** When the next message is due if nothing else happens. Undefined: none is, or an answer is waited for. */
-  nextDueMs(nowMs: number): number | undefined {
-    if (this.currentNumber !== 0) return undefined;
-    if (this.waiting.length > 0) {
-      const retryAtMs = this.waiting.smallest > this.reach ? this.retryAtMs : 0;
-      return Math.max(nowMs, this.backoffUntilMs, retryAtMs, this.isTooLate(nowMs) ? this.nextWindowMs : 0);
-    }
-    if (!this.isOpen(nowMs)) return undefined;
-    const dueMs = Math.max(nowMs, this.backoffUntilMs, this.isLow(nowMs) ? 0 : this.nextReturnMs());
-    return dueMs < this.spendableUntilMs ? dueMs : undefined;
-  }
-
-  /** The message to send now, if any. Send it exactly once, then call `answered`, `lost` or `notExecuted` with it. */
-  nextAsk(nowMs: number): PermitMessage | undefined {
-    const dueMs = this.nextDueMs(nowMs);
-    if (dueMs === undefined || dueMs > nowMs) return undefined;
-    const waiting = this.waiting.firstRuns(runsMax, this.reach);
-    const fetching = waiting.length > 0 || this.isLow(nowMs);
-    const demandPerMs = this.isYielding(nowMs) ? 0 : this.demandPerMs(nowMs);
-    const needed = Math.min(limitMax, demandPerMs * (this.blockMs() + this.rttMs));
-    const { outdated, returned } = this.takeReturned(this.surplus(needed, fetching, nowMs));
-    const inAdvance = fetching ? Math.max(0, Math.round(needed) - this.held) : 0;
-    const spent = this.spent;
-    this.spent = 0;
-    this.isRecalled = false;
-    return {
-      number: this.startMessage(),
-      sentAtMs: nowMs,
-      outdated,
-      ask: { waiting, inAdvance, gen: this.gen, returned, spent, holders: 1 },
-    };
-  }
-
-  /** The ledger's answer. An answer to a message that is not under way, such as a second copy, changes nothing. */
-  answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict();
-    // The delay of an overdue answer says nothing about the next message, which takes another way.
-    if (message.number === this.currentNumber) this.noteRoundTrip(nowMs - message.sentAtMs);
-    this.endMessage(message);
-    this.returnDueMs = nowMs + tuning.holdMs;
-
-    const spendableUntilMs = this.expiry(message, grant, nowMs);
-    if (grant.endsInMs === 0) return this.onNoWindow(message, grant);
-    if (nowMs >= spendableUntilMs) return this.verdict();
-    const isLast = message.number === this.lastMessageNumber;
-    // A later message may have told of a later window, whose permits must not be dropped for these.
-    if (!isLast && grant.gen < this.gen) return this.verdict();
-    const isNews = isLast || grant.gen !== this.gen;
-    if (grant.gen !== this.gen) this.startWindow(grant.gen);
-    // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
-    // that is behind proves nothing.
-    if (!grant.clockBehind) this.spendableUntilMs = Math.max(this.spendableUntilMs, spendableUntilMs);
-    this.addGranted(message, grant.granted);
-    if (isNews) this.takeNews(message, grant, spendableUntilMs);
-    else if (!this.isClockBehind) this.windowEndsMs = this.spendableUntilMs;
-    const elsewhere = this.heldElsewhere(message, grant);
-    const admitted = this.admitWaiting();
-    this.noteReach();
-    // By a limit that has been replaced since nothing is refused: those who wait are asked for again.
-    const short = this.knowsOldLimit(message) ? undefined : this.waiting.smallestAbove(this.reach);
-    return short === undefined ? this.verdict(admitted) : this.onShortage(admitted, short, elsewhere, nowMs);
-  }
-
-  /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
-  lost(message: PermitMessage, nowMs: number): void {
-    if (!this.isUnderWay(message)) return;
-    this.endMessage(message);
-    this.pauseAttempts(nowMs);
-  }
-
-  /**
-   * The message was not executed and never will be: it was not sent, or it was refused. What it returned and reported is
-   * still here. Never call this for a message that may have been executed: its permits would exist twice.
-   */
-  notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict();
-    this.endMessage(message);
-    this.pauseAttempts(nowMs);
-    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict();
-    this.restore(message);
-    return this.verdict(this.admitWaiting());
-  }
-
-  /** Another replica wants permits, or this one stops: the next message returns all of them, and waits for nothing but a backoff. */
-  recall(): void {
-    this.isRecalled = true;
-  }
-
-  /**
-   * The subject's limit was changed: denials under the old limit no longer hold, nor does what answers tell that are already
-   * on their way. No permit from before is spent any more: the new limit may be lower than what has been charged.
-   */
-  limitChanged(): void {
-    this.forgetLimit();
-    this.outdateAll();
-    this.forgetDenials();
-    this.backoffUntilMs = 0;
-    this.retryAtMs = 0;
-  }
-
-  /** The subject was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
-  drop(): void {
-    this.startWindow(this.gen);
-    this.waiting.clear();
-    this.endAllMessages();
-  }
-
-  /** What the caller is shown: one that is refused, less than it costs (`below`). Undefined if no window is open. */
-  state(nowMs: number, callersLimit: number, below = Number.POSITIVE_INFINITY): RateLimitState | undefined {
-    return this.shows(this.gen, nowMs) ? this.shown(this.permitsHeld, callersLimit, below) : undefined;
-  }
-
-  /** Whether it is this window that callers are shown. */
-  shows(gen: number, nowMs: number): boolean {
-    return gen === this.gen && nowMs < this.windowEndsMs;
-  }
-
-  /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
-  remainingWindowMs(nowMs: number): number | undefined {
-    return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
-  }
-
-  /** Whether a new pool can replace it: no waiting request, no unanswered message, its window long over. */
-  isIdle(nowMs: number): boolean {
-    const isUsed = this.waiting.length > 0 || this.hasMessages || this.isOpen(nowMs);
-    return !isUsed && nowMs >= this.windowEndsMs + tuning.keptAfterWindowMs;
-  }
-
-  /** Whether other replicas lack permits, or requests here have stopped: then only waiting requests get permits here. */
-  protected isYielding(nowMs: number): boolean {
-    return this.isOpen(nowMs) && (this.isContended || this.isRecalled || nowMs >= this.rateAtMs + this.idleAfterMs());
-  }
-
-  protected pauseAttempts(nowMs: number): void {
-    this.backoffUntilMs = nowMs + tuning.holdMs;
-    this.returnDueMs = nowMs + tuning.holdMs;
-  }
-
-  /** What the ledger said about the window, unless a later message was made: its answer says or has said it. */
-  protected takeNews(message: PermitMessage, grant: PermitGrant, spendableUntilMs: number): void {
-    this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
-    this.isClockBehind = grant.clockBehind;
-    this.noteWindowEnd(message.sentAtMs + grant.endsInMs, grant.clockBehind);
-    this.noteTold(message, grant);
-    this.isContended = grant.contended;
-  }
-
-  /**
-   * Permits that other replicas hold, because this one has returned, reported and got nothing else since it sent the
-   * message. If another message was under way meanwhile, its part is not known: then some permit may be elsewhere.
-   */
-  protected heldElsewhere(message: PermitMessage, { outstanding }: PermitGrant): number {
-    return this.wasAlone(message) ? outstanding - this.permitsHeld - this.inUse - this.spent : 1;
-  }
-
-  /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
-  protected expiry(message: PermitMessage, grant: PermitGrant, _nowMs: number): number {
-    const remainingWindowMs = Math.min(grant.endsInMs, grant.durationMs);
-    return message.sentAtMs + (remainingWindowMs - tuning.ledgerTickMs) * tuning.clockSpeedMargin;
-  }
-
-  protected startWindow(gen: number): void {
-    this.startStock(gen);
-    this.windowEndsMs = 0;
-    this.nextWindowMs = 0;
-    this.isClockBehind = false;
-    this.isContended = false;
-    this.isRecalled = false;
-    this.forgetDenials();
-    this.shownMin = Number.POSITIVE_INFINITY;
-  }
-
-  protected admitWaiting(): readonly Picked[] {
-    const admitted = this.waiting.takeFitting(this.held);
-    this.use(unitsOf(admitted));
-    return admitted;
-  }
-
-  /**
-   * How many of the held permits the next message returns. While requests wait, all: they complete the cost of none of
-   * them, and may be just what another replica lacks. Otherwise those that demand does not need.
-   */
-  protected surplus(needed: number, fetching: boolean, nowMs: number): number {
-    // While the ledger's clock is behind, nothing can be spent, but it still counts in the ledger.
-    if (this.waiting.length > 0) return this.isOpen(nowMs) || nowMs < this.windowEndsMs ? this.held : 0;
-    return fetching || !this.isOpen(nowMs) ? 0 : Math.max(0, this.held - Math.floor(needed));
-  }
-
-  /** Whether to fetch a block now, before requests have to wait for it. */
-  protected isLow(nowMs: number): boolean {
-    if (this.isYielding(nowMs) || this.leftInLedger === 0 || this.isTooLate(nowMs)) return false;
-    return this.held + 1 <= this.neededUntilAnswer(nowMs);
-  }
-
-  /** When permits are returned. Outdated or recalled: now. Contended: at `returnDueMs`. Else when decaying demand needs half of them. */
-  protected nextReturnMs(): number {
-    if (this.outdated > 0) return 0;
-    const yielding = this.isContended || this.isRecalled;
-    if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
-    if (yielding) return this.isRecalled ? 0 : this.returnDueMs;
-    const needed = this.unitsPerMs * (this.blockMs() + this.rttMs);
-    const surplusMs = tuning.demandMemoryMs * Math.log((2 * needed) / this.held);
-    return Math.max(this.returnDueMs, this.rateAtMs + Math.min(surplusMs, this.idleAfterMs()));
-  }
+  /** The usual time from a message to its answer. */
+  rttMs = 0;
+  /** Requests, their costs, and the squares of their costs, which show how far a sum of costs varies. As of `rateAtMs`. */
+  ratePerMs = 0;
+  unitsPerMs = 0;
+  squaresPerMs = 0;
+  rateAtMs = 0;
+  /** When the next window probably opens, so that the first message for it does not come too early. */
+  nextWindowMs = 0;
 }
 
-const denied = { outcome: "denied" } as const;
-const wait = { outcome: "wait" } as const;
+/**
+ * Since when requests for more than `above` could not be served. A cost that is out of reach puts all larger ones out of
+ * reach. So a list of these begins with the largest costs, which have been out of reach for longest.
+ */
+export interface ShortLevel {
+  readonly above: number;
+  readonly sinceMs: number;
+}
+
+/** The pool's answer to one request. */
+export type PermitTake =
+  | { readonly outcome: "admitted"; readonly gen: number }
+  /** So many permits are not to be had: the window's other permits are spent, or did not come back for too long. */
+  | { readonly outcome: "denied" }
+  /** The caller waits; a later verdict admits or denies it. */
+  | { readonly outcome: "wait" };
+
+/** Which waiting requests are admitted, and which of the others are denied. The rest keep waiting. */
+export interface PermitVerdict {
+  /** The window that the admitted requests were charged to. */
+  readonly gen: number;
+  readonly admitted: readonly Picked[];
+  /** Picked from those that are left when the admitted ones are gone. */
+  readonly denied: readonly Picked[];
+  /** True: no permit could have served the denied ones. False: other replicas may still return permits they hold. */
+  readonly isFinal: boolean;
+  /** Some that keep waiting want more than is left in the ledger. */
+  readonly short: Shortage | undefined;
+}
+
+/** Requests for more than `above` could not be served: what they see if they give up when this window is over. */
+export interface Shortage {
+  readonly gen: number;
+  readonly above: number;
+  readonly state: RateLimitState;
+}
+
+/** One exchange with the ledger. The number identifies it within the pool. */
+export interface PermitMessage {
+  readonly number: number;
+  readonly sentAtMs: number;
+  /** How many of the returned permits were outdated. */
+  readonly outdated: number;
+  readonly ask: PermitAsk;
+}
+
+/** Another window counts from now on: permits and denials of the one before are worthless. */
+export function startWindow(pool: PermitPool, gen: number): void {
+  pool.gen = gen;
+  pool.spendableUntilMs = 0;
+  pool.held = 0;
+  pool.inUse = 0;
+  pool.spent = 0;
+  pool.outdated = 0;
+  pool.outdatedInUse = 0;
+  pool.windowEndsMs = 0;
+  pool.nextWindowMs = 0;
+  pool.isClockBehind = false;
+  pool.isContended = false;
+  pool.isRecalled = false;
+  pool.deniedUntilMs = 0;
+  pool.shortLevels = [];
+  pool.lowestRemaining = Number.POSITIVE_INFINITY;
+}
+
+/** Another replica wants permits, or this one stops: the next message returns all of them, and waits for nothing but a backoff. */
+export function recallPermits(pool: PermitPool): void {
+  pool.isRecalled = true;
+}
+
+/**
+ * The subject's limit was changed: denials under the old limit no longer hold, nor does the limit in answers to messages
+ * that were made before. No permit from before is spent any more: the new limit may be lower than what has been charged.
+ */
+export function onLimitChanged(pool: PermitPool): void {
+  pool.limitValidFrom = pool.lastMessageNumber + 1;
+  pool.outdated += pool.held;
+  pool.held = 0;
+  pool.outdatedInUse = pool.inUse;
+  pool.deniedUntilMs = 0;
+  pool.shortLevels = [];
+  pool.backoffUntilMs = 0;
+  pool.retryAtMs = 0;
+}
+
+/** The subject was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
+export function dropPermits(pool: PermitPool): void {
+  startWindow(pool, pool.gen);
+  pool.waiting = createCostQueue();
+  pool.currentNumber = 0;
+  pool.overdueNumber = 0;
+}
+
+/** Whether the window's permits may be spent. */
+export function isOpen(pool: PermitPool, nowMs: number): boolean {
+  return nowMs < pool.spendableUntilMs;
+}
+
+/**
+ * What a caller sees of the window; one that is refused, less than it costs (`below`). Undefined if no window is open.
+ * `remaining` never rises within a window, but by what the limit does and what requests give back. After a change the
+ * limit is the caller's until the ledger reports it.
+ */
+export function displayState(
+  pool: PermitPool,
+  nowMs: number,
+  callersLimit: number,
+  below = Number.POSITIVE_INFINITY,
+): RateLimitState | undefined {
+  if (nowMs >= pool.windowEndsMs) return undefined;
+  const limit = pool.limitMessage < pool.limitValidFrom ? callersLimit : pool.limit;
+  const lowest = Math.min(pool.lowestRemaining, pool.leftInLedger + permitsHeld(pool));
+  // A refused caller always sees less than it wanted, even if other replicas hold permits that they will return.
+  const remaining = Math.max(0, Math.min(lowest + limit - pool.limit, below - 1));
+  pool.lowestRemaining = Math.min(lowest, remaining - limit + pool.limit);
+  return { limit, remaining, resetMs: pool.resetMs };
+}
+
+/** Whether it is this window that callers see. */
+export function isDisplayed(pool: PermitPool, gen: number, nowMs: number): boolean {
+  return gen === pool.gen && nowMs < pool.windowEndsMs;
+}
+
+/** The time left in the window, if the ledger's clock is known to be wrong: then `resetMs` cannot be used. */
+export function remainingWindowMs(pool: PermitPool, nowMs: number): number | undefined {
+  return pool.isClockBehind ? pool.windowEndsMs - nowMs : undefined;
+}
+
+/** Permits that are here, if their window is open. */
+export function permitsHeld(pool: PermitPool): number {
+  return pool.held + pool.outdated;
+}
+
+/** Whether a new pool can replace it: no waiting request, no unanswered message, its window long over. */
+export function isIdle(pool: PermitPool, nowMs: number): boolean {
+  const isUsed = pool.waiting.length > 0 || pool.currentNumber !== 0 || pool.overdueNumber !== 0 || isOpen(pool, nowMs);
+  return !isUsed && nowMs >= pool.windowEndsMs + tuning.keptAfterWindowMs;
+}
+
+export function verdictOf({ gen }: PermitPool, admitted = none, denied = none, isFinal = false): PermitVerdict {
+  return { gen, admitted, denied, isFinal, short: undefined };
+}
+
+const none: readonly Picked[] = [];

@@ -44,7 +44,7 @@ export const neverOpened: PermitWindow = {
 };
 
 /** Most runs in one ask. What waits beyond them is asked for in the next one. */
-export const runsMax = 100;
+export const askRunsMax = 100;
 
 /** What one asker gives and wants, in one message: whole numbers, of which those below 0 count as 0. */
 export interface PermitAsk {
@@ -67,10 +67,10 @@ export interface PermitAsk {
    */
   readonly holders: number;
   /**
-   * The rule of a free-standing limit, which is stored nowhere: the ask brings it, and the ledger makes the window of a
+   * The rule of a free-standing limit, which is stored nowhere: it is part of the ask, and the ledger makes the window of a
    * subject that has none. Absent: the rule in force is the ledger's.
    */
-  readonly brought?: PermitRule | undefined;
+  readonly sentRule?: PermitRule | undefined;
 }
 
 /** What a strict limit allows. */
@@ -201,12 +201,7 @@ function credited(window: PermitWindow, ask: PermitAsk): PermitWindow {
 }
 
 /** A window begins with real demand that it can serve, never with a report, a wish or a cost above the limit. */
-function opened(
-  window: PermitWindow,
-  waiting: readonly CostRun[],
-  rule: { readonly limit: number; readonly durationMs: number },
-  nowMs: number,
-): PermitWindow {
+function opened(window: PermitWindow, waiting: readonly CostRun[], rule: PermitRule, nowMs: number): PermitWindow {
   if (!waiting.some(({ cost }) => cost <= rule.limit)) return window;
   const { durationMs } = rule;
   return { ...neverOpened, gen: window.gen + 1, endsAtMs: nowMs + durationMs, durationMs };

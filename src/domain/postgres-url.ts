@@ -27,7 +27,7 @@ export function splitPostgresUrl(text: string): readonly string[] {
  * The same for people: without the password and without options, which can hold one too. An @ behind the host may be
  * the end of a password such as `a/b?c=d`, so nothing of such a URL is shown.
  */
-export function shownPostgresUrl(text: string): string {
+export function printablePostgresUrl(text: string): string {
   const { scheme = "", login = "", hosts = "", rest = "" } = urlForm.exec(text)?.groups ?? {};
   if (rest.includes("@")) return `${scheme}…`;
   const user = login.replace(/[:@].*$/, "");

@@ -3,7 +3,7 @@ export const limitMax = 2_147_483_647;
 
 /** At most `limit` verifications per window of `durationMs`. The first verification opens the window. */
 export interface RateLimit {
-  /** `local`: each replica counts alone and hears from the others later. `strict`: all replicas together, never more. */
+  /** `local`: each replica counts alone and receives the counts of others later. `strict`: all replicas together, never more. */
   readonly mode: "local" | "strict";
   readonly limit: number;
   readonly durationMs: number;

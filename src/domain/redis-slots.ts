@@ -14,23 +14,14 @@ export function slotOf(key: string): number {
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
   const hashed = close > open + 1 ? key.slice(open + 1, close) : key;
   let crc = 0;
-  for (const byte of utf8Of(hashed)) crc = ((crc << 8) & 0xffff) ^ (table[(crc >> 8) ^ byte] as number);
+  const bytes = utf8Of(hashed);
+  for (let at = 0; at < bytes.length; at++)
+    crc = ((crc << 8) & 0xffff) ^ (table[(crc >> 8) ^ bytes.charCodeAt(at)] as number);
   return crc % slotCount;
 }
 
-/** Marks of the first byte of a character, by the number of bytes that follow. */
-const firstByte = [0, 0xc0, 0xe0, 0xf0];
-
-/** The bytes that Redis gets and hashes. Names beyond ASCII would have another slot by their UTF-16 units. */
-function* utf8Of(text: string): Generator<number> {
-  for (const character of text) {
-    const code = character.codePointAt(0) as number;
-    if (code < 0x80) {
-      yield code;
-      continue;
-    }
-    const following = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    yield (firstByte[following] as number) | (code >> (6 * following));
-    for (let i = following - 1; i >= 0; i--) yield 0x80 | ((code >> (6 * i)) & 0x3f);
-  }
+/** The bytes that Redis gets and hashes, a character for each. Names beyond ASCII would have another slot by their UTF-16 units. */
+function utf8Of(text: string): string {
+  const escaped = encodeURIComponent(text.toWellFormed());
+  return escaped.replaceAll(/%(..)/g, (_, byte: string) => String.fromCharCode(Number.parseInt(byte, 16)));
 }

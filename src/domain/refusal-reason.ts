@@ -9,7 +9,7 @@ export type RefusalReason =
   /** Whether the key can be used, or all keys of its owner. */
   | { readonly check: "enabled"; readonly of: Holder }
   | { readonly check: "expiry" }
-  | { readonly check: "ip"; readonly isTold: boolean }
+  | { readonly check: "ip"; readonly isGiven: boolean }
   /** `missing`: the part of the query that the key does not meet. */
   | { readonly check: "permissions"; readonly missing: string }
   /** `name`: undefined for the limit that has none. */
@@ -21,7 +21,7 @@ export type RefusalReason =
 export type Holder = "key" | "owner";
 
 /** What one check of a verification has found: `refusal` if it refuses, else it has passed. */
-export type Check = KeyCheck | LimitCheck | CounterCheck;
+export type VerificationCheck = KeyCheck | LimitCheck | CounterCheck;
 
 /** A check that needs neither a limit nor a counter. */
 export interface KeyCheck {
@@ -32,7 +32,7 @@ export interface KeyCheck {
   readonly refusal: RefusalReason | undefined;
 }
 
-/** Of a limit as it is before the cost is taken. */
+/** A limit as it is before the cost is taken. */
 export interface LimitCheck {
   readonly check: "limit";
   readonly of: Holder;
@@ -44,7 +44,7 @@ export interface LimitCheck {
   readonly refusal: RefusalReason | undefined;
 }
 
-/** Of a counter, likewise. */
+/** A counter as it is before the cost is taken. */
 export interface CounterCheck {
   readonly check: "counter";
   readonly of: Holder;
@@ -81,7 +81,7 @@ export function phraseRefusal(reason: RefusalReason): string {
     case "expiry":
       return "the key has expired";
     case "ip":
-      return reason.isTold
+      return reason.isGiven
         ? "the key cannot be used from this address"
         : "the key can be used from some addresses only, and none was told";
     case "permissions":
@@ -94,7 +94,7 @@ export function phraseRefusal(reason: RefusalReason): string {
 }
 
 /** A sentence for people on what a check has found. If it refuses, it begins as the refusal does. */
-export function phraseCheck(check: Check): string {
+export function phraseCheck(check: VerificationCheck): string {
   const refusal = check.refusal && phraseRefusal(check.refusal);
   switch (check.check) {
     case "limit": {

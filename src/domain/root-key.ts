@@ -46,7 +46,7 @@ export function grantRefusal(granter: Allowance, granted: Allowance): string | u
   return undefined;
 }
 
-/** May do everything, for ever. */
+/** May do everything, forever. */
 export function unlimitedRootKey(rootKeyId: string): RootKeyVerdict {
   return { rootKeyId, permissions: ["*"], apiIds: undefined, expiresAtMs: undefined };
 }
@@ -67,4 +67,34 @@ export function includesApis(apiIds: readonly string[], concerned: readonly stri
 /** Whether the holder may know of this API. `apiIds` are those of its root key. */
 export function includesApi(apiIds: readonly string[] | undefined, apiId: string): boolean {
   return apiIds === undefined || apiIds.includes(apiId);
+}
+
+/** A call that needs a root key came with something else, or with a root key that is no longer valid. Nothing was done. */
+export class RootKeyRefused extends Error {
+  override readonly name = "RootKeyRefused";
+
+  constructor() {
+    super("the root key is not valid");
+  }
+}
+
+/** The caller's root key is valid and may not do this. Nothing was done. Its message is safe to show to the caller. */
+export class Forbidden extends Error {
+  override readonly name = "Forbidden";
+}
+
+export function lacksPermission(permission: string): Forbidden {
+  return new Forbidden(`the root key lacks the permission ${permission}`);
+}
+
+/** Nobody could have a valid root key, and none is generated without being asked for. */
+export class RootKeyRetired extends Error {
+  override readonly name = "RootKeyRetired";
+
+  constructor() {
+    super(
+      "no root key would be valid: the generated one was retired when LATCHKEY_ROOT_KEY was set, and none is set now. " +
+        "Set LATCHKEY_ROOT_KEY again, or set LATCHKEY_GENERATE_ROOT_KEY=1 to have a new one generated",
+    );
+  }
 }

@@ -1,9 +1,9 @@
 /*
- * A window that several replicas count into, as the place where they meet keeps it. Counts are absolute and merged by
+ * A window that several replicas count into, as their hub keeps it. Counts are absolute and merged by
  * maximum, so a report that is lost, doubled or late does no harm, and what was forgotten comes back with the next one.
  */
 
-/** What a replica reports of one subject, and asks to be told the rest of. */
+/** What a replica reports about one subject. The answer is what the others have counted. */
 export interface WindowReport {
   readonly replica: string;
   /** The window it counts in. */
@@ -13,7 +13,7 @@ export interface WindowReport {
   /** Time to that window's end. */
   readonly endsInMs: number;
   readonly durationMs: number;
-  /** The window before, which is over; 0 when it knows of none. */
+  /** The window before, which is over; 0 if it knows none. */
   readonly previousGen: number;
 }
 

@@ -38,7 +38,7 @@ export function freeStandingSubject(
   return `f/${mode === "local" ? "l" : "s"}${durationMs}/${namespace.length}/${namespace}/${api}/${identifier}`;
 }
 
-/** Of a limit with a name: the key that has it by its id, or the owner by its counter. Undefined for any other subject. */
+/** The holder of a limit with a name: a key by its id, or an owner by its counter. Undefined for any other subject. */
 export function holderOfLimit(subject: string): string | undefined {
   const slash = subject.indexOf("/");
   if (slash < 0 || isFreeStanding(subject)) return undefined;

@@ -1,17 +1,18 @@
-import { editDistance } from "./edit-distance.ts";
-
 /** A sentence to put behind an error: the name that was probably meant. Nothing if none is near. */
 export function suggest(typed: string, names: readonly string[], before = ""): string {
   const name = nearestName(typed, names);
   return name === undefined ? "" : `; did you mean ${before}${name}?`;
 }
 
-export function nearestName(typed: string, names: readonly string[]): string | undefined {
+/** `distanceMaxOf`: how many characters may differ from a name. */
+export function nearestName(
+  typed: string,
+  names: readonly string[],
+  distanceMaxOf: (name: string) => number = () => (typed.length < 4 ? 1 : Math.max(2, typed.length / 3)),
+): string | undefined {
   const near = names.map((name) => ({ name, distance: distanceOf(typed, name) }));
-  const [best] = near.toSorted((a, b) => a.distance - b.distance);
-  return best !== undefined && best.distance <= (typed.length < 4 ? 1 : Math.max(2, typed.length / 3))
-    ? best.name
-    : undefined;
+  near.sort((a, b) => a.distance - b.distance);
+  return near.find(({ name, distance }) => distance <= distanceMaxOf(name))?.name;
 }
 
 /** A part of a name, or its letters in another order, is as near as a name with one wrong letter. */
@@ -22,4 +23,21 @@ function distanceOf(typed: string, name: string): number {
 
 function sorted(text: string): string {
   return [...text].sort().join("");
+}
+
+/** Levenshtein's: how many characters to insert, delete or replace. */
+function editDistance(from: string, to: string): number {
+  let distance = to.length;
+  // row[j] is the distance between the part of `from` read so far and the first j characters of `to`.
+  let row = Array.from({ length: to.length + 1 }, (_, j) => j);
+  for (const character of from) {
+    let diagonal = 0;
+    row = row.map((above, j) => {
+      const replaced = diagonal + (character === to[j - 1] ? 0 : 1);
+      diagonal = above;
+      distance = j === 0 ? above + 1 : Math.min(replaced, above + 1, distance + 1);
+      return distance;
+    });
+  }
+  return distance;
 }

@@ -1,4 +1,4 @@
-/** The caller's span, as the W3C's headers `traceparent` and `tracestate` tell it. */
+/** The caller's span, as the W3C's headers `traceparent` and `tracestate` name it. */
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;

@@ -33,7 +33,7 @@ export class ChargeUnknown extends Unavailable {
 const unknownCharges = new WeakMap<Unavailable, ChargeUnknown>();
 
 /** The error of a verification whose charge failed. All callers of a batch share one. */
-export function ofCharge(error: unknown): unknown {
+export function toChargeError(error: unknown): unknown {
   if (!(error instanceof Unavailable) || error.nothingDone) return error;
   const { message, retryAfterMs, affectsOneKeyOnly, cause } = error;
   const unknown = unknownCharges.get(error) ?? new ChargeUnknown(message, { cause, retryAfterMs, affectsOneKeyOnly });

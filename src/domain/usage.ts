@@ -44,7 +44,7 @@ export function refilled(counter: UsageCounter, nowMs: number): UsageCounter {
   };
 }
 
-/** The result of charging one counter, or two at once. */
+/** The result of charging one counter, or two together. */
 export interface Settlement {
   /** How many callers of the run are granted their cost: each from all counters, or from none. */
   readonly granted: number;

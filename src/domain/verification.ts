@@ -27,7 +27,7 @@ export interface KeyVerdict {
   readonly ownerRemaining: number | undefined;
   /** Where its limits and those of its owner stand. */
   readonly limits: LimitStates;
-  /** Of a refusal. */
+  /** Why it was refused; undefined: it was not. */
   readonly reason: RefusalReason | undefined;
 }
 
@@ -53,7 +53,7 @@ export const noLimitStates: LimitStates = {
   ownerRateLimits: undefined,
 };
 
-/** The ledger's answer to one caller. */
+/** The answer of the ledger to one caller. */
 export type Spend =
   | CountedSpend
   /**
@@ -74,12 +74,12 @@ export interface CountedSpend {
 
 export type Plan =
   | { readonly next: "answer"; readonly verdict: Verdict }
-  | ({ readonly next: "refuse"; readonly reason: RefusalReason } & Holders)
+  | ({ readonly next: "refuse"; readonly reason: RefusalReason } & LimitHolders)
   /** What remains are limits and counters, in this order. */
-  | ({ readonly next: "count"; readonly costs: Costs } & Holders);
+  | ({ readonly next: "count"; readonly costs: Costs } & LimitHolders);
 
 /** Who has the limits and counters of one verification. */
-export interface Holders {
+export interface LimitHolders {
   readonly key: Key;
   /** The record of its owner; undefined: the key shares nothing. */
   readonly owner: Owner | undefined;
@@ -110,7 +110,11 @@ export const notFound: Verdict = { code: "NOT_FOUND" };
 const ofAnotherApi: Verdict = { code: "FORBIDDEN", reason: { check: "api" } };
 
 /** The verdict on a key, with the balances as last known; without a reason it is valid. */
-export function verdictOn({ key, owner }: Holders, reason: RefusalReason | undefined, limits: LimitStates): KeyVerdict {
+export function verdictOn(
+  { key, owner }: LimitHolders,
+  reason: RefusalReason | undefined,
+  limits: LimitStates,
+): KeyVerdict {
   return {
     code: reason === undefined ? "VALID" : codeOfRefusal(reason),
     key,
@@ -123,14 +127,14 @@ export function verdictOn({ key, owner }: Holders, reason: RefusalReason | undef
 }
 
 /** The counters that a verification is charged on, the key's own first; undefined: there is none. */
-export function countersOf({ key, owner }: Holders): readonly [string] | readonly [string, string] | undefined {
+export function countersOf({ key, owner }: LimitHolders): readonly [string] | readonly [string, string] | undefined {
   const shared = owner?.counter && counterOfOwner(owner.id);
   if (key.counter === undefined) return shared === undefined ? undefined : [shared];
   return shared === undefined ? [key.id] : [key.id, shared];
 }
 
 /** Why the ledger has not charged the counters; undefined if it has. Notes the balances that it has answered. */
-export function noteSpend({ key, owner }: Holders, spend: CountedSpend, nowMs: number): RefusalReason | undefined {
+export function noteSpend({ key, owner }: LimitHolders, spend: CountedSpend, nowMs: number): RefusalReason | undefined {
   note(key.counter ?? owner?.counter, spend.remaining);
   if (key.counter !== undefined) note(owner?.counter, spend.sharedRemaining);
   if (spend.outcome === "spent") return undefined;

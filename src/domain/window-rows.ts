@@ -1,5 +1,4 @@
 import { durationMaxMs, type RateLimit } from "./rate-limit.ts";
-import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
 
 /** No news for this long: what is known of the others is too old to go by, and they are not extrapolated any further. */
@@ -7,8 +6,7 @@ const newsMaxAgeMs = 500;
 
 /**
  * The windows that this replica counts in: a row of numbers each, so that a million of them cost little memory and
- * nothing to collect, and so that threads can share them. Time is monotonic: steps of the wall clock do not reach it.
- * Every method is to be called while its row is held, see `RowGuard`.
+ * nothing to collect. Time is monotonic: steps of the wall clock do not reach it.
  *
  * Two counts run side by side. `mine` is this replica's own window: it opens with the first admission and is not reset
  * sooner than `duration` after it, whatever the others say; it never passes the limit, so that all replicas together
@@ -20,8 +18,8 @@ export class WindowRows {
   readonly #nextGen: () => number;
 
   /** `nextGen` gives numbers that no two windows share, on any replica; a replica that is alone just counts. */
-  constructor(memory: ArrayBufferLike, nextGen: () => number = counting()) {
-    this.#rows = new Float64Array(memory);
+  constructor(slotsMax: number, nextGen: () => number = counting()) {
+    this.#rows = new Float64Array(slotsMax * rowLength);
     this.#nextGen = nextGen;
   }
 
@@ -79,7 +77,7 @@ export class WindowRows {
     return this.#isShareFull(slot, rule.limit, cost) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
   }
 
-  /** Whether the others should be told, and asked, at once: the subject is cold, the news is old, or the limit is near. */
+  /** Whether to exchange counts with the others immediately: the subject is cold, the news is old, or the limit is near. */
   isNewsUrgent(slot: number, limit: number, nowMs: number): boolean {
     const newsAtMs = this.#get(slot, column.newsAtMs);
     if (newsAtMs < 0 || nowMs - newsAtMs > newsMaxAgeMs) return true;
@@ -87,7 +85,7 @@ export class WindowRows {
     const left = limit - share - this.#get(slot, column.others);
     // What is left, cut in so many pieces that one unreported piece of each replica is a small part of it.
     return (
-      share - this.#get(slot, column.told) >= Math.max(1, Math.floor(left / (4 * this.#get(slot, column.replicas))))
+      share - this.#get(slot, column.reported) >= Math.max(1, Math.floor(left / (4 * this.#get(slot, column.replicas))))
     );
   }
 
@@ -97,7 +95,7 @@ export class WindowRows {
     return !this.#isMineFull(slot, limit, cost, nowMs) && !this.#isShareFull(slot, limit, cost);
   }
 
-  /** What to tell the others; undefined when no window is open. */
+  /** The report for the other replicas; undefined when no window is open. */
   report(slot: number, replica: string, nowMs: number): WindowReport | undefined {
     // Sums of fractions are rounded: the longest window could seem to last a millisecond more.
     const endsInMs = Math.min(durationMaxMs, Math.ceil(this.#get(slot, column.shareEndsMs) - nowMs));
@@ -117,10 +115,10 @@ export class WindowRows {
     if (this.#get(slot, column.gen) !== report.gen || nowMs >= this.#get(slot, column.shareEndsMs)) return;
     // A window without other replicas is left over from this replica's earlier one: its end does not count.
     if (news.gen !== report.gen && news.replicas > 1) this.#join(slot, news, nowMs);
-    if (news.counted) this.#set(slot, column.told, Math.max(this.#get(slot, column.told), report.count));
+    if (news.counted) this.#set(slot, column.reported, Math.max(this.#get(slot, column.reported), report.count));
     this.#set(slot, column.replicas, news.replicas);
 
-    // Never down: a meeting place that has forgotten them hears of them again.
+    // Counts only grow. If the hub lost them, the next report restores them.
     const more = Math.max(0, news.others - this.#get(slot, column.others));
     this.#add(slot, column.others, more);
     const atMs = (sentAtMs + nowMs) / 2;
@@ -141,7 +139,7 @@ export class WindowRows {
 
   /** For another subject: nothing is left of the one before. */
   clear(slot: number): void {
-    // A new epoch: what was taken for the subject that had the slot before is none of this one's business.
+    // A new epoch: what was taken for the subject that had the slot before does not belong to this one.
     this.#add(slot, column.epoch, 1);
     this.#set(slot, column.mineEndsMs, 0);
     this.#set(slot, column.shareEndsMs, 0);
@@ -199,7 +197,7 @@ export class WindowRows {
     this.#add(slot, column.epoch, 1);
     this.#set(slot, column.share, 0);
     this.#set(slot, column.held, 0);
-    this.#set(slot, column.told, 0);
+    this.#set(slot, column.reported, 0);
     this.#set(slot, column.others, 0);
     this.#set(slot, column.newsAtMs, -1);
     this.#set(slot, column.replicas, 1);
@@ -228,7 +226,7 @@ export class WindowRows {
     this.#set(slot, at, this.#get(slot, at) + by);
   }
 
-  /** How many the others have let pass by now, as far as can be told. */
+  /** How many the others have let pass by now, estimated from the latest news. */
   #othersBy(slot: number, nowMs: number): number {
     const newsAtMs = this.#get(slot, column.newsAtMs);
     const others = this.#get(slot, column.others);
@@ -242,22 +240,36 @@ function counting(): () => number {
   return () => ++last;
 }
 
+/** An open window, with times from the moment of saving on. */
+export interface SavedWindow {
+  readonly subject: string;
+  /** The API that its place counts for. Absent: it named none, or was saved by version 0.2.0, which did not know it. */
+  readonly apiId?: string | undefined;
+  readonly mine: number;
+  readonly mineEndsInMs: number;
+  readonly share: number;
+  readonly shareEndsInMs: number;
+  readonly gen: number;
+  readonly others: number;
+  readonly durationMs: number;
+}
+
 /** What a row holds. All are whole numbers or times, which a double keeps exactly. */
 const column = {
   mine: 0,
   mineEndsMs: 1,
   share: 2,
   shareEndsMs: 3,
-  /** Counts the times that the share began anew: what was taken before is none of this share's business. */
+  /** Counts how often the share began again: what was taken before does not belong to this share. */
   epoch: 4,
-  /** Of the share: taken, and not yet known to be used. Not reported, since a reported count cannot go down again. */
+  /** The part of the share that was taken and is not known to be used yet. Not reported: a reported count cannot go down. */
   held: 5,
   durationMs: 6,
   /** The shared window, and the one before it. */
   gen: 7,
   previousGen: 8,
-  /** How much of the share the others have been told. */
-  told: 9,
+  /** How much of the share was reported to the others. */
+  reported: 9,
   others: 10,
   othersPerMs: 11,
   /** When the others' count was true; -1 before this window's first news. */
@@ -265,8 +277,3 @@ const column = {
   replicas: 13,
 } as const;
 const rowLength = 14;
-
-/** What so many rows take. */
-export function bytesOfRows(slotsMax: number): number {
-  return slotsMax * rowLength * Float64Array.BYTES_PER_ELEMENT;
-}

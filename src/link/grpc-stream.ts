@@ -4,7 +4,7 @@ import net from "node:net";
 import tls from "node:tls";
 
 interface GrpcStreamOptions {
-  /** `host:port`, `http://host:port`, or `https://host:port` for TLS. */
+  /** `host:port`, `http://host:port`, `https://host:port` for TLS, or `unix:path` for a Unix socket. */
   readonly address: string;
   /** Where a name has several addresses: the number of the one to begin with. Larger numbers begin again. */
   readonly firstAddress: number;
@@ -26,6 +26,7 @@ interface GrpcStreamOptions {
 const windowBytes = 1024 * 1024;
 const messageBytesMax = 8 * 1024 * 1024;
 const prefixBytes = 5;
+export const unixScheme = "unix:";
 
 /**
  * One gRPC stream on a connection of its own. It is built on `node:http2` with a socket of ours, because only the owner
@@ -77,11 +78,15 @@ export class GrpcStream {
 
   async #open(): Promise<void> {
     const { address, path, headers } = this.#options;
-    const { hostname, port, protocol } = new URL(address.includes("://") ? address : `http://${address}`);
+    const isUnix = address.startsWith(unixScheme);
+    const url = isUnix ? "http://localhost" : address.includes("://") ? address : `http://${address}`;
+    const { hostname, port, protocol } = new URL(url);
     const host = hostname.replace(/^\[|\]$/g, "");
     const isTls = protocol === "https:";
-    // `URL` leaves out the port where it is the protocol's own.
-    const socket = await this.#connect(host, Number(port) || (isTls ? 443 : 80));
+    const socket = isUnix
+      ? await this.#connectTo({ path: address.slice(unixScheme.length) })
+      : // `URL` leaves out the port where it is the protocol's own.
+        await this.#connect(host, Number(port) || (isTls ? 443 : 80));
     if (socket === undefined) return;
     const session = http2.connect(`${protocol}//${hostname}:${port}`, {
       createConnection: () => (isTls ? this.#secure(socket, host) : socket),
@@ -114,12 +119,8 @@ export class GrpcStream {
     let failure: unknown = new Error("no address");
     for (let i = 0; i < addresses.length && !this.#isClosed; i++) {
       const at = (this.#options.firstAddress + i) % addresses.length;
-      const socket = net.connect({ host: addresses[at]?.address ?? host, port, noDelay: true });
-      this.#socket = socket;
       try {
-        await connected(socket);
-        if (!this.#isClosed) return socket;
-        socket.destroy();
+        return await this.#connectTo({ host: addresses[at]?.address ?? host, port, noDelay: true });
       } catch (error) {
         failure = error;
       }
@@ -128,11 +129,21 @@ export class GrpcStream {
     throw failure;
   }
 
+  /** Undefined: given up meanwhile. */
+  async #connectTo(peer: net.NetConnectOpts): Promise<net.Socket | undefined> {
+    const socket = net.connect(peer);
+    this.#socket = socket;
+    await connected(socket);
+    if (!this.#isClosed) return socket;
+    socket.destroy();
+    return undefined;
+  }
+
   #secure(socket: net.Socket, host: string): tls.TLSSocket {
     const { ca, cert, key } = this.#options;
     const servername = net.isIP(host) ? "" : host;
     const secured = tls.connect({ socket, host, servername, ALPNProtocols: ["h2"], ca, cert, key });
-    // The session hears of the first error. Node can emit another one after it, which would end the process.
+    // The session handles the first error. Node can emit another one after it, which would end the process.
     return secured.on("error", () => {});
   }
 

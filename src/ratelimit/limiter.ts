@@ -15,7 +15,7 @@ export interface RateLimiter {
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
 }
 
-/** It can also say what a verification would find. */
+/** It can also inspect what a verification would find. */
 export interface InspectingLimiter extends RateLimiter {
   /**
    * The subject's state as a verification of this cost would find it: of a strict limit in the ledger, whatever this replica
@@ -23,6 +23,15 @@ export interface InspectingLimiter extends RateLimiter {
    * exists. Rejects with `Unavailable` if it cannot be known.
    */
   inspect(subject: string, rule: RateLimit, cost: number): MaybePromise<RateLimitState | undefined>;
+}
+
+/** Chooses the limiter by the mode of each subject's limit. */
+export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], InspectingLimiter>>): InspectingLimiter {
+  return {
+    take: (subject, rule, cost, apiId) => limiterOf[rule.mode].take(subject, rule, cost, apiId),
+    peek: (subject, rule) => limiterOf[rule.mode].peek(subject, rule),
+    inspect: (subject, rule, cost) => limiterOf[rule.mode].inspect(subject, rule, cost),
+  };
 }
 
 /**

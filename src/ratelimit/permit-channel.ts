@@ -27,14 +27,10 @@ export interface ExchangeOptions {
   readonly expiresAtMs?: number;
 }
 
-export type PermitAnswer = PermitResult | NotExecuted;
+export type PermitAnswer = PermitResult | typeof notExecuted;
 
 /** The ask was not settled and never will be: it was not sent, or it was too old. What it returned is still there. */
-export interface NotExecuted {
-  readonly outcome: "notExecuted";
-}
-
-export const notExecuted: NotExecuted = { outcome: "notExecuted" };
+export const notExecuted = { outcome: "notExecuted" } as const;
 
 /** Called when another replica waits for the subject's permits. Only a hint: some are lost. */
 export type OnRecall = (subject: string) => void;

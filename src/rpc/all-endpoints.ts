@@ -1,20 +1,21 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
-import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
+import { AuditService, type EventSchema } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
+import type { StoredEvent } from "../domain/event.ts";
 import type { LimitDeps } from "../usecases/limit.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { apisHandlers } from "./apis-service.ts";
-import { auditHandlers } from "./audit-service.ts";
 import type { Endpoint } from "./call.ts";
-import { createEndpoints, permissionOf } from "./endpoints.ts";
+import { createEndpoints, type ManagementHandlers, permissionOf } from "./endpoints.ts";
 import { keysHandlers } from "./keys-service.ts";
 import { ownersHandlers } from "./owners-service.ts";
-import { ratelimitsHandlers } from "./ratelimits-service.ts";
+import { page } from "./resource-methods.ts";
 import { rootKeysHandlers } from "./root-keys-service.ts";
-import { type VerificationDeps, verificationHandlers } from "./verification-service.ts";
+import { ratelimitsHandlers, type VerificationDeps, verificationHandlers } from "./verification-service.ts";
 
 /** What a root key needs to have a verification explained. */
 export const explainPermission = permissionOf(KeysService.method.explainKey);
@@ -37,4 +38,19 @@ export function createAllEndpoints({ front, core }: { front?: FrontDeps; core?: 
     ...createEndpoints(AuditService, core ? auditHandlers() : {}),
     ...createEndpoints(RatelimitsService, front ? ratelimitsHandlers(front) : {}),
   ];
+}
+
+/** The methods of AuditService. */
+function auditHandlers(): ManagementHandlers<typeof AuditService> {
+  return {
+    async listEvents(request, context) {
+      const { targetId, rootKeyId: actor, method, since: sinceMs, until: untilMs } = request;
+      const { items, cursor } = await page("events", request, context, { targetId, actor, method, sinceMs, untilMs });
+      return { events: items.map(toEvent), cursor };
+    },
+  };
+}
+
+function toEvent({ atMs: at, actor: rootKeyId, fields, ...event }: StoredEvent): MessageInitShape<typeof EventSchema> {
+  return { ...event, at, rootKeyId, fields: [...fields] };
 }

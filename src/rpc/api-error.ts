@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { Violation } from "./invalid-request.ts";
+import { memoized } from "./memoized.ts";
 
 /**
  * Every error a caller can get: its code, the HTTP status on the gateway and the code over gRPC and Connect.
@@ -66,17 +67,13 @@ export function compressedRefused(message: string): ApiError {
   return new ApiError("UNSUPPORTED_MEDIA_TYPE", message, { rpc: Code.Unimplemented, isCompressed: true });
 }
 
-const repeatable = new WeakMap<ApiError, ApiError>();
-
 /** The same error of a request that may be sent again. Made once for each error. */
-export function asRepeatable(error: ApiError): ApiError {
+export const asRepeatable = memoized((error: ApiError): ApiError => {
   if (error.isRepeatable) return error;
   const { code, message, violations, retryAfterMs, cause } = error;
   const options = { violations, cause, isRepeatable: true, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  const twin = repeatable.get(error) ?? new ApiError(code, message, options);
-  repeatable.set(error, twin);
-  return twin;
-}
+  return new ApiError(code, message, options);
+});
 
 let publicUrl = "";
 

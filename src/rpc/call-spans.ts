@@ -50,7 +50,7 @@ export function traceCalls(runCall: RunCall, { exporter, clock, random, sampleRa
   };
 }
 
-/** By OpenTelemetry's conventions for RPC, and what only this service has. Of a key only its id. */
+/** By OpenTelemetry's conventions for RPC, and what only this service has. A key is named by its id only. */
 function attributesOf({ endpoint, protocol, requestId }: Call, answer: object, error?: ApiError): Span["attributes"] {
   const { code, keyId, success } = answer as { code?: string; keyId?: string; success?: boolean };
   const isVerification = endpoint.name === "KeysService/VerifyKey";

@@ -5,7 +5,7 @@ import { createPacedWarning } from "../ambient/paced-lines.ts";
 import { FailuresByAddress } from "../domain/failures-by-address.ts";
 import type { EncodedMessage } from "../domain/forwarded-call.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { RootKeyRefused } from "../domain/root-key.ts";
 import { Secret } from "../domain/secret.ts";
 import { ChargeUnknown } from "../domain/unavailable.ts";
 import { type AuthoriseDeps, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
@@ -19,19 +19,23 @@ import { outcomeOf, type VerificationLog } from "./verification-log.ts";
 /** The protocol of a request. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web" | "authz";
 
+/** The messages of a method, as far as they are alike for all methods. */
+export type RequestMessage = MessageShape<DescMessage>;
+export type AnswerMessage = MessageInitShape<DescMessage>;
+
 /** One call of one method, the same for every protocol. */
 export interface Call {
   readonly endpoint: Endpoint;
   readonly protocol: Protocol;
   readonly requestId: string;
   readonly headers: CallHeaders;
-  /** Of the caller's connection. Undefined if it is closed. A function, because hardly any call needs it. */
+  /** The address of the caller's connection. Undefined if it is closed. A function, because hardly any call needs it. */
   remoteAddress(): string | undefined;
   /**
    * Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. May be
    * called in a later turn of the event loop: the call holds the whole body until then.
    */
-  read(): MessageShape<DescMessage>;
+  read(): RequestMessage;
   /** The message as it came, to be read elsewhere. Throws as `read`. Absent where no management method is called. */
   encoded?(): EncodedMessage;
 }
@@ -67,16 +71,16 @@ export interface Endpoint {
   readonly isRead: boolean;
   /** Whether it honours the header `Idempotency-Key`. */
   readonly isIdempotent: boolean;
-  /** Absent: it is carried out where the core is, and this is another process or thread. */
-  handle?(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
+  /** Absent: it is carried out where the core is, which is another process. */
+  handle?(request: RequestMessage, context: HandlerContext): MaybePromise<AnswerMessage>;
 }
 
 /** What a method gets in addition to the message. */
-export interface CallContext {
+export interface HandlerContext {
   readonly call: Pick<Call, "requestId" | "headers" | "endpoint">;
   /** Undefined for public methods, whatever was presented. */
   readonly caller: Caller | undefined;
-  /** What the caller may do with stored data. Of methods that manage it. */
+  /** What the caller may do with stored data, for methods that manage it. */
   readonly management: Management;
   /** Says what the call was about, for its log line. */
   note(about: LogFields): void;
@@ -93,11 +97,12 @@ class CallNotes {
     this.about = { ...this.about, ...about };
   };
 
-  /** Of a key or root key that was there. Ids of owners and APIs are callers' own texts. */
-  addTarget({ target }: Endpoint, request: MessageShape<DescMessage>): void {
-    if (target !== "keyId" && target !== "rootKeyId") return;
-    const id = (request as { readonly [name: string]: unknown })[target];
-    if (typeof id === "string") this.about = { [target]: id, ...this.about };
+  /** Adds the id of the key or root key that the call made or was about. Ids of owners and APIs are callers' own texts. */
+  addTarget({ target }: Endpoint, request: object, answer: object): void {
+    for (const name of ["keyId", "rootKeyId"] as const) {
+      const { [name]: id } = { ...(target === name && request), ...answer } as { readonly [name: string]: unknown };
+      if (typeof id === "string") this.about = { [name]: id, ...this.about };
+    }
   }
 }
 
@@ -105,18 +110,16 @@ class CallNotes {
  * Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. `management`: what a management method is
  * carried out with, if it differs from call to call.
  */
-export type RunCall = (call: Call, management?: Management) => MaybePromise<MessageInitShape<DescMessage>>;
+export type RunCall = (call: Call, management?: Management) => MaybePromise<AnswerMessage>;
 
 export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps, ManagementQueueDeps {
   /** Where the core is: what management methods are carried out with. */
   readonly management?: Management | undefined;
   /** Elsewhere: sends a call to the core, of a root key that is valid as far as is known here. `onAnswered`: the core has. */
-  readonly forward?:
-    | ((call: Call, rootKey: Secret, onAnswered: () => void) => Promise<MessageInitShape<DescMessage>>)
-    | undefined;
+  readonly forward?: ((call: Call, rootKey: Secret, onAnswered: () => void) => Promise<AnswerMessage>) | undefined;
   /** Absent: none are logged. */
   readonly verificationLog?: VerificationLog;
-  /** Likewise. */
+  /** Absent: none are logged. */
   readonly errorLog?: ErrorLog;
 }
 
@@ -126,11 +129,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   const authorise = createAuthorise(deps);
   const managementQueue = new ManagementQueue(deps);
 
-  function answer(
-    call: Call,
-    notes: CallNotes | undefined,
-    management: Management | undefined,
-  ): MaybePromise<MessageInitShape<DescMessage>> {
+  function answer(call: Call, notes?: CallNotes, management?: Management): MaybePromise<AnswerMessage> {
     const { endpoint } = call;
     if (endpoint.isPublic) return handle(call, undefined, undefined, management);
     const presented = presentedIn(headerOf(call.headers, "authorization"));
@@ -145,12 +144,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     });
   }
 
-  function handle(
-    call: Call,
-    caller: Caller | undefined,
-    notes: CallNotes | undefined,
-    stored: Management | undefined,
-  ): MaybePromise<MessageInitShape<DescMessage>> {
+  function handle(call: Call, caller?: Caller, notes?: CallNotes, stored?: Management): MaybePromise<AnswerMessage> {
     const { endpoint } = call;
     if (endpoint.handle === undefined) throw new Error(`nothing answers ${endpoint.name}`);
     const isManaging = endpoint.isManagement && stored !== undefined && caller !== undefined;
@@ -159,7 +153,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const answered = endpoint.handle(request, { call, caller, management, note: notes?.add ?? noteNothing });
     if (notes === undefined) return answered;
     return andThen(answered, (answer) => {
-      notes.addTarget(endpoint, request);
+      notes.addTarget(endpoint, request, answer);
       return answer;
     });
   }
@@ -188,7 +182,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     return error;
   }
 
-  function failed(call: Call, startedMs: number, thrown: unknown, notes: CallNotes | undefined): ApiError {
+  function failed(call: Call, startedMs: number, thrown: unknown, notes?: CallNotes): ApiError {
     const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : repeatableIf(call, toApiError(thrown));
     const isForwarded = notes?.isForwarded ?? false;
     const isInternal = error.code === "INTERNAL_SERVER_ERROR" && !isForwarded;
@@ -205,30 +199,19 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     return error;
   }
 
-  function account(
-    call: Call,
-    startedMs: number,
-    code: string,
-    notes: CallNotes | undefined,
-    answer?: MessageInitShape<DescMessage>,
-  ): void {
-    const { requestId, protocol } = call;
+  function account(call: Call, startedMs: number, code: string, notes?: CallNotes, answer?: AnswerMessage): void {
     const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
-    metrics.called(method, protocol, code, seconds);
+    metrics.called(method, call.protocol, code, seconds);
     if (notes?.isForwarded) return;
-    // Of a valid root key only: strangers must not be able to fill the log.
+    // Only calls of valid root keys: strangers must not be able to fill the log.
     if (notes?.actor !== undefined) {
-      const told = { requestId, method, protocol, code, actor: notes.actor, ...notes.about };
-      log.info("call", { ...told, seconds: roundToMicroseconds(seconds) });
+      log.info("call", lineOf(call, code, seconds, { actor: notes.actor, ...notes.about }));
       return;
     }
     if (verificationLog.logged === "none" && !log.debugEnabled) return;
     const outcome = outcomeOf(method, answer);
-    if (log.debugEnabled) {
-      const told = { requestId, method, protocol, code, ...outcome?.fields };
-      log.debug("call", { ...told, seconds: roundToMicroseconds(seconds) });
-    }
+    if (log.debugEnabled) log.debug("call", lineOf(call, code, seconds, outcome?.fields));
     if (outcome !== undefined) deps.verificationLog?.add(call, outcome);
   }
 
@@ -238,11 +221,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     managementQueue.verificationBegins();
     let answered: ReturnType<typeof answer>;
     try {
-      answered = answer(call, undefined, undefined);
+      answered = answer(call);
     } catch (thrown) {
-      throw failed(call, startedMs, thrown, undefined);
+      throw failed(call, startedMs, thrown);
     }
-    if (answered instanceof Promise) return accountLater(call, startedMs, answered, undefined);
+    if (answered instanceof Promise) return accountLater(call, startedMs, answered);
     account(call, startedMs, "OK", undefined, answered);
     return answered;
   };
@@ -254,21 +237,14 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     return accountLater(call, startedMs, answering, notes);
   }
 
-  function accountLater(
-    call: Call,
-    startedMs: number,
-    answering: Promise<MessageInitShape<DescMessage>>,
-    notes: CallNotes | undefined,
-  ) {
-    return answering.then(
-      (answered) => {
-        account(call, startedMs, "OK", notes, answered);
-        return answered;
-      },
-      (thrown: unknown) => {
-        throw failed(call, startedMs, thrown, notes);
-      },
-    );
+  function accountLater(call: Call, startedMs: number, answering: Promise<AnswerMessage>, notes?: CallNotes) {
+    const succeed = (answered: AnswerMessage) => {
+      account(call, startedMs, "OK", notes, answered);
+      return answered;
+    };
+    return answering.then(succeed, (thrown: unknown) => {
+      throw failed(call, startedMs, thrown, notes);
+    });
   }
 }
 
@@ -286,9 +262,9 @@ function noteNothing(): void {}
 const refuse = () => Promise.reject(new Error("this method manages nothing"));
 const noManagement: Management = { change: refuse, read: refuse };
 
-/** Further digits mean nothing. */
-function roundToMicroseconds(seconds: number): number {
-  return Number(seconds.toFixed(6));
+/** A call in the log. Further digits of the seconds mean nothing. */
+function lineOf({ requestId, protocol, endpoint }: Call, code: string, seconds: number, about?: LogFields): LogFields {
+  return { requestId, method: endpoint.name, protocol, code, ...about, seconds: Number(seconds.toFixed(6)) };
 }
 
 function presentedIn(authorization: string | undefined): Secret {

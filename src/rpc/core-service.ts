@@ -1,4 +1,4 @@
-import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { CoreService } from "../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createPacedWarning } from "../ambient/paced-lines.ts";
@@ -7,7 +7,7 @@ import { streamHandler } from "./connect-endpoints.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { remoteAddressOf } from "./remote-address.ts";
 import { sendUnimplemented } from "./request-listener.ts";
-import { shieldStreams } from "./shield-streams.ts";
+import { createShieldedRouter } from "./shield-streams.ts";
 
 /** Large, because edges put everything of one event loop turn into one message. They are trusted. */
 const messageBytesMax = 8 * 1024 * 1024;
@@ -16,14 +16,9 @@ const messageBytesMax = 8 * 1024 * 1024;
 export function createCoreService(
   deps: ServeFrontDeps & { readonly shutdownSignal: AbortSignal },
 ): Map<string, HttpHandler> {
-  const router = createConnectRouter({
-    acceptCompression: [],
-    readMaxBytes: messageBytesMax,
-    interceptors: [shieldStreams],
-    shutdownSignal: deps.shutdownSignal,
-  });
+  const router = createShieldedRouter(messageBytesMax, deps.shutdownSignal);
   router.rpc(CoreService.method.link, (requests) => {
-    // An edge that comes now would only be told to go.
+    // An edge that comes now would only be sent away.
     if (deps.streams.isStopping) throw new ConnectError("the coordinator is stopping", Code.Unavailable);
     return serveFront(requests, deps);
   });

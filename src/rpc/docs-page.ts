@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { HttpHandler } from "./http-handler.ts";
+import type { Responder } from "./http-handler.ts";
 
 /**
  * The API reference for people, generated from the contract. The page may load nothing and run nothing: it has the one
  * style sheet that is in it.
  */
-export function createDocsHandler(): HttpHandler {
-  const page = readFileSync(new URL("../../gen/docs.html", import.meta.url));
-  const [, style = ""] = /<style>(.*?)<\/style>/s.exec(page.toString("utf8")) ?? [];
+export function createDocsPage(): Responder {
+  const body = readFileSync(new URL("../../gen/docs.html", import.meta.url));
+  const [, style = ""] = /<style>(.*?)<\/style>/s.exec(body.toString("utf8")) ?? [];
   const hash = createHash("sha256").update(style).digest("base64");
   const headers = [
     ...["content-type", "text/html; charset=utf-8"],
-    ...["content-length", `${page.length}`],
+    ...["content-length", `${body.length}`],
     ...[
       "content-security-policy",
       `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -20,11 +20,6 @@ export function createDocsHandler(): HttpHandler {
     ...["x-content-type-options", "nosniff"],
     ...["referrer-policy", "no-referrer"],
   ];
-  return async (req, res) => {
-    await undefined;
-    if (res.destroyed) return;
-    res.writeHead(200, headers);
-    if (req.method === "HEAD") res.end();
-    else res.end(page);
-  };
+  const answer = { status: 200, headers, body };
+  return () => answer;
 }

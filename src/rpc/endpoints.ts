@@ -8,13 +8,13 @@ import {
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { hot, idempotent, permission, public$, target } from "../../gen/latchkey/v1/options_pb.js";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import type { CallContext, Endpoint } from "./call.ts";
+import type { Endpoint, HandlerContext } from "./call.ts";
 
 /** What answers the methods of a service, by their names in JavaScript. */
 export type Handlers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]: (
     request: MessageShape<Service["method"][Name]["input"]>,
-    context: CallContext,
+    context: HandlerContext,
   ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
 };
 

@@ -1,10 +1,9 @@
-import type { JsonObject as JsonMessage } from "@bufbuild/protobuf";
-import type { NamedRatelimit, Ratelimit, Refill } from "../../gen/latchkey/v1/keys_pb.js";
 import type { NamedRatelimitUpdate, RatelimitUpdate, RefillUpdate } from "../../gen/latchkey/v1/updates.ts";
 import {
   defaultsFields,
   type Field,
   type Fields,
+  type JsonObject,
   type KeyDefaults,
   type Kind,
   type NamedRateLimitPart,
@@ -14,10 +13,12 @@ import {
   type Stored,
 } from "../domain/fields.ts";
 import type { NamedRateLimit } from "../domain/limits.ts";
+import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
-import { checkMeta } from "./check-meta.ts";
+import { type Resource, resources } from "../domain/resources.ts";
+import type { RefillRule, Refill as StoredRefill, UsageCounter } from "../domain/usage.ts";
+import { invalid } from "./invalid-request.ts";
 
 /* Described fields in messages: in creations, in updates and as they are read. */
 
@@ -28,34 +29,30 @@ interface Form {
   /** In an update, where it can be a part. Absent: as in a creation. */
   readonly changed?: (value: never) => unknown;
   /** As it is read. Called for an absent value too. */
-  readonly shown?: (value: never) => unknown;
+  readonly read?: (value: never) => unknown;
 }
 
 const list: Form = {
   given: unlessEmpty,
   changed: (texts) => texts,
-  shown: (texts?: readonly string[]) => [...(texts ?? [])],
+  read: (texts?: readonly string[]) => [...(texts ?? [])],
 };
 
 const forms: { readonly [Name in Kind]?: Form } = {
-  json: { given: (meta: JsonMessage) => checkMeta(meta) },
+  json: { given: checkMeta },
   texts: list,
   addresses: list,
-  rateLimit: { given: toRateLimit, changed: toRateLimitPart, shown: (rule?: RateLimit) => rule && toRatelimit(rule) },
+  rateLimit: { given: toRateLimit, changed: toRateLimitPart, read: (rule?: RateLimit) => rule && toRatelimit(rule) },
   rateLimits: {
-    given: (limits: readonly NamedRatelimit[]) => unlessEmpty(limits)?.map(toNamedRateLimit),
-    changed: (limits: readonly NamedRatelimitUpdate[]) => limits.map(toNamedRateLimitPart),
-    shown: (limits: readonly NamedRateLimit[] = []) => limits.map(({ name, rule }) => ({ name, ...toRatelimit(rule) })),
+    given: (limits: readonly NamedRatelimitUpdate[]) => unlessEmpty(limits)?.map(named(toRateLimit)),
+    changed: (limits: readonly NamedRatelimitUpdate[]) => limits.map(named(toRateLimitPart)),
+    read: (limits: readonly NamedRateLimit[] = []) => limits.map(({ name, rule }) => ({ name, ...toRatelimit(rule) })),
   },
-  refill: {
-    given: toRefillRule,
-    changed: toRefillPart,
-    shown: (refill?: StoredRefill) => refill && toRefillState(refill),
-  },
+  refill: { given: toRefillRule, read: (refill?: StoredRefill) => refill && toRefillState(refill) },
   defaults: {
     given: (defaults: object) => propertiesIn(defaultsFields, defaults),
     changed: (defaults: object) => changesIn(defaultsFields, defaults),
-    shown: (defaults: KeyDefaults) => (isEmpty(defaults) ? undefined : shownFields(defaultsFields, defaults)),
+    read: (defaults: KeyDefaults) => (isEmpty(defaults) ? undefined : fieldsAsRead(defaultsFields, defaults)),
   },
 };
 
@@ -82,19 +79,23 @@ export function changesIn<All extends Fields>(fields: All, changes: object): Par
 }
 
 /** The fields as they are read, by their names in the contract. */
-export function shownFields(fields: Fields, values: object): Values {
-  const shown = Object.entries(fields).map(([name, { kind, publicName = name }]) => {
+function fieldsAsRead(fields: Fields, values: object): Values {
+  const read = Object.entries(fields).map(([name, { kind, publicName = name }]) => {
     const value = (values as Values)[name];
-    const form = forms[kind]?.shown as Convert | undefined;
+    const form = forms[kind]?.read as Convert | undefined;
     return [publicName, form === undefined ? value : form(value)];
   });
-  return Object.fromEntries(shown);
+  return Object.fromEntries(read);
 }
 
-/** A resource as it is read, but for its id. */
-export function shownResource(fields: Fields, stored: Stored & Values): Values {
-  const { createdAtMs: createdAt, updatedAtMs: updatedAt, version } = stored;
-  return { ...shownFields(fields, stored), createdAt, updatedAt, version };
+/** What every resource has of its message: its id, its described fields, and its counter if it has one. */
+export function toResourceMessage(
+  resource: Resource,
+  stored: Stored & { readonly counter?: UsageCounter | undefined },
+): Values {
+  const { id, counter, createdAtMs: createdAt, updatedAtMs: updatedAt, version } = stored;
+  const fields = fieldsAsRead(resources[resource], { ...stored, refill: counter?.refill });
+  return { ...fields, [`${resource}Id`]: id, remaining: counter?.remaining, createdAt, updatedAt, version };
 }
 
 type Values = { readonly [name: string]: unknown };
@@ -113,12 +114,16 @@ function unlessEmpty<One>(list: readonly One[]): readonly One[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 
-/** The message's rules allow no other interval. */
-function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
-  return { interval: interval as RefillRule["interval"], amount, carryOver };
+/** Every verification returns the metadata, so it must be small. Proto rules cannot express these two bounds. */
+function checkMeta(meta: JsonObject): JsonObject {
+  if (isDeeperThan(metaDepthMax, meta)) throw invalid("meta", `must be nested at most ${metaDepthMax} deep`);
+  if (Buffer.byteLength(JSON.stringify(meta)) > metaBytesMax)
+    throw invalid("meta", `must be at most ${metaBytesMax} bytes as JSON`);
+  return meta;
 }
 
-function toRefillPart({ interval, amount, carryOver }: RefillUpdate): Part<RefillRule> {
+/** Also a part of one. The message's rules allow no other interval. */
+function toRefillRule({ interval, amount, carryOver }: RefillUpdate): Part<RefillRule> {
   return { interval: interval as RefillRule["interval"] | undefined, amount, carryOver };
 }
 
@@ -131,23 +136,15 @@ function toRefillState({ interval, amount, carryOver, refilledThroughMs }: Part<
 }
 
 function toRateLimitPart({ async, limit, duration }: RatelimitUpdate): Part<RateLimit> {
-  return { mode: async === undefined ? undefined : modeOf(async), limit, durationMs: duration };
+  return { mode: async === undefined ? undefined : async ? "local" : "strict", limit, durationMs: duration };
 }
 
-function toNamedRateLimitPart({ name, ...rule }: NamedRatelimitUpdate): NamedRateLimitPart {
-  return { name, rule: toRateLimitPart(rule) };
+function toRateLimit(rule: RatelimitUpdate): Part<RateLimit> {
+  return toRateLimitPart({ ...rule, async: rule.async ?? true });
 }
 
-function modeOf(async: boolean): RateLimit["mode"] {
-  return async ? "local" : "strict";
-}
-
-export function toRateLimit({ async = true, limit, duration }: Omit<Ratelimit, "$typeName">): RateLimit {
-  return { mode: modeOf(async), limit, durationMs: duration };
-}
-
-function toNamedRateLimit({ name, ...rule }: NamedRatelimit): NamedRateLimit {
-  return { name, rule: toRateLimit(rule) };
+function named(toRule: typeof toRateLimit): (limit: NamedRatelimitUpdate) => NamedRateLimitPart {
+  return ({ name, ...rule }) => ({ name, rule: toRule(rule) });
 }
 
 function toRatelimit({ mode, limit, durationMs }: RateLimit) {

@@ -18,8 +18,8 @@ export function toConnectError(error: ApiError, requestId: string): ConnectError
     code,
     docs: docsOf(code),
     requestId,
-    violations: violations.map((violation) => ({ ...violation })),
-    ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
+    violations: [...violations],
+    retryDelayMs: retryAfterMs,
   };
   const thrown = new ConnectError(message, error.rpc, undefined, [{ desc: ErrorDetailSchema, value: detail }]);
   if (violations.length > 0) {
@@ -64,10 +64,7 @@ function pushback(error: ApiError): Record<string, string> {
   return { "grpc-retry-pushback-ms": mayRepeat(error) ? String(Math.ceil(retryAfterMs)) : "-1" };
 }
 
-const encoded = new WeakMap<
-  ApiError,
-  { readonly trailers: Trailers; readonly details: Buffer; readonly idAt: number }
->();
+const encoded = new WeakMap<ApiError, { trailers: Trailers; details: Buffer; idAt: number }>();
 type Trailers = Readonly<Record<string, string>>;
 const detailsName = "grpc-status-details-bin";
 

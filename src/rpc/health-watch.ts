@@ -6,7 +6,7 @@ import {
   type HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.js";
 import { ApiError, type ErrorCode } from "./api-error.ts";
-import { frameContentOf, isPlainGrpc, sendGrpcError, sendGrpcHeaders, type TakeStream } from "./hot/hot-grpc.ts";
+import { frameContentOf, isPlainGrpc, sendGrpcError, sendGrpcHeaders, type TakeStream } from "./fast-path/hot-grpc.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
 import type { Readiness } from "./readiness.ts";
@@ -25,7 +25,8 @@ export interface HealthWatchDeps {
 
 interface Watch {
   readonly service: string;
-  told: Status;
+  /** The status that its client has received last. */
+  sent: Status;
 }
 
 /**
@@ -33,12 +34,49 @@ interface Watch {
  * would use fifty kilobytes for each. Connect serves other protocols, and requests with unusual headers.
  */
 export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
+  const { readiness, statusOf, shutdownSignal, newRequestId } = deps;
   const path = `/${Health.typeName}/${Health.method.watch.name}`;
   const watches = new Map<ServerHttp2Stream, Watch>();
-  followReadiness(watches, deps);
+  notifyWatches();
+
+  function open(stream: ServerHttp2Stream, body: ReadBody): void {
+    const requestId = newRequestId();
+    let service: string;
+    try {
+      service = readService(body);
+      deps.watches.enter(stream);
+    } catch (thrown) {
+      const error = toApiError(thrown);
+      deps.onRefused(error.code, requestId);
+      sendGrpcError(stream, error, requestId);
+      return;
+    }
+    const sent = statusOf(service);
+    watches.set(stream, { service, sent });
+    stream.on("close", () => watches.delete(stream));
+    sendGrpcHeaders(stream, requestId);
+    stream.on("wantTrailers", sendOk);
+    stream.write(frameOf(sent));
+    if (shutdownSignal.aborted) stream.end();
+  }
+
+  /** Notifies all watches of every change, and ends them at shutdown. Never rejects. */
+  async function notifyWatches(): Promise<void> {
+    while (!shutdownSignal.aborted) {
+      await readiness.changed(shutdownSignal);
+      for (const [stream, watch] of watches) {
+        const status = statusOf(watch.service);
+        if (status === watch.sent) continue;
+        watch.sent = status;
+        attempt(stream, () => stream.write(frameOf(status)));
+      }
+    }
+    for (const stream of watches.keys()) attempt(stream, () => stream.end());
+  }
+
   return function take(stream, headers, flags) {
     if (headers[":path"] !== path || !isPlainGrpc(headers, flags)) return false;
-    collectBody(stream, headers["content-length"], { takeBody: (body) => open(stream, body, watches, deps) });
+    collectBody(stream, headers["content-length"], { takeBody: (body) => open(stream, body) });
     return true;
   };
 }
@@ -57,47 +95,6 @@ function readService(body: ReadBody): string {
 
 /** The same error as Connect's for other streams. */
 const unreadable = new ApiError("BAD_REQUEST", "a message of the stream could not be read");
-
-function open(
-  stream: ServerHttp2Stream,
-  body: ReadBody,
-  watches: Map<ServerHttp2Stream, Watch>,
-  deps: HealthWatchDeps,
-): void {
-  const requestId = deps.newRequestId();
-  let service: string;
-  try {
-    service = readService(body);
-    deps.watches.enter(stream);
-  } catch (thrown) {
-    const error = toApiError(thrown);
-    deps.onRefused(error.code, requestId);
-    sendGrpcError(stream, error, requestId);
-    return;
-  }
-  const told = deps.statusOf(service);
-  watches.set(stream, { service, told });
-  stream.on("close", () => watches.delete(stream));
-  sendGrpcHeaders(stream, requestId);
-  stream.on("wantTrailers", sendOk);
-  stream.write(frameOf(told));
-  if (deps.shutdownSignal.aborted) stream.end();
-}
-
-/** Notifies all watches of every change, and ends them at shutdown. Never rejects. */
-async function followReadiness(watches: Map<ServerHttp2Stream, Watch>, deps: HealthWatchDeps): Promise<void> {
-  const { readiness, shutdownSignal, statusOf } = deps;
-  while (!shutdownSignal.aborted) {
-    await readiness.changed(shutdownSignal);
-    for (const [stream, watch] of watches) {
-      const status = statusOf(watch.service);
-      if (status === watch.told) continue;
-      watch.told = status;
-      attempt(stream, () => stream.write(frameOf(status)));
-    }
-  }
-  for (const stream of watches.keys()) attempt(stream, () => stream.end());
-}
 
 /** A failure of one watch must not keep the others from being notified. */
 function attempt(stream: ServerHttp2Stream, work: () => unknown): void {

@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import {
   Health,
@@ -16,43 +17,27 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
   const statusOf = (service: string) => (known.has(service) ? status() : Status.SERVICE_UNKNOWN);
 
   // The health service's proto states no permission. No root key is ever asked for this one.
-  const open = {
-    permission: "health.read",
-    isPublic: true,
-    isManagement: false,
-    isRead: true,
-    isIdempotent: false,
-  } as const;
+  const open = { permission: "health.read", isPublic: true, isManagement: false, isRead: true, isIdempotent: false };
+  const endpoint = (method: DescMethod, handle: Endpoint["handle"]) =>
+    ({ method, name: nameOf(method), ...open, handle }) as Endpoint;
 
-  const check: Endpoint = {
-    method: Health.method.check,
-    name: nameOf(Health.method.check),
-    ...open,
-    async handle(request) {
-      const { service } = request as HealthCheckRequest;
-      if (!known.has(service)) throw new ApiError("NOT_FOUND", "there is no such service");
-      return { status: status() };
-    },
-  };
+  const check = endpoint(Health.method.check, async (request) => {
+    const { service } = request as HealthCheckRequest;
+    if (!known.has(service)) throw new ApiError("NOT_FOUND", "there is no such service");
+    return { status: status() };
+  });
 
-  const list: Endpoint = {
-    method: Health.method.list,
-    name: nameOf(Health.method.list),
-    ...open,
-    handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
-  };
+  const list = endpoint(Health.method.list, async () => {
+    return { statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) };
+  });
 
-  /** For the protocols that `createHealthWatch` does not serve itself. */
+  /** For the protocols that `createHealthWatch` does not serve itself. A watch of an unknown service ends at a change. */
   function addWatch(router: ConnectRouter): void {
     router.rpc(Health.method.watch, async function* watch({ service }, { signal }) {
-      if (!known.has(service)) {
-        yield { status: Status.SERVICE_UNKNOWN };
-        await readiness.changed(signal);
-        return;
-      }
       while (!signal.aborted) {
-        yield { status: status() };
+        yield { status: statusOf(service) };
         await readiness.changed(signal);
+        if (!known.has(service)) return;
       }
     });
   }

@@ -1,19 +1,19 @@
 import { version } from "../../gen/version.ts";
 import { ApiError } from "./api-error.ts";
-import type { HttpHandler } from "./http-handler.ts";
-import { sendJson } from "./respond.ts";
+import { headerOf } from "./call.ts";
+import type { Responder } from "./http-handler.ts";
+import { jsonAnswer } from "./respond.ts";
 
 const allow = "GET, HEAD";
 
 /** What `/` answers: which service this is, for programs, and the API reference for people. */
-export function createHomeHandler(): HttpHandler {
+export function createHomePage(): Responder {
   const about = JSON.stringify({ name: "latchkey", version, docs: "/docs", openapi: "/openapi.json" });
-  return async ({ method, headers: { accept = "" } }, res) => {
+  return ({ method, headers }) => {
     if (method !== "GET" && method !== "HEAD")
       throw new ApiError("METHOD_NOT_ALLOWED", `this path takes ${allow} only`, { allow });
-    await undefined;
-    if (!isBrowser(accept)) sendJson(res, 200, about, ["vary", "accept"]);
-    else if (!res.destroyed) res.writeHead(302, { location: "/docs", vary: "accept", "content-length": "0" }).end();
+    if (!isBrowser(headerOf(headers, "accept") ?? "")) return jsonAnswer(200, about, ["vary", "accept"]);
+    return { status: 302, headers: ["location", "/docs", "vary", "accept", "content-length", "0"], body: "" };
   };
 }
 

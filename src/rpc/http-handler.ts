@@ -1,5 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { ApiError } from "./api-error.ts";
+import type { CallHeaders } from "./call.ts";
+import type { OverSocket } from "./remote-address.ts";
+import { type Answer, sendAnswer } from "./respond.ts";
 
 /** Answers with an error, in the gateway's form unless `send` has another. */
 export type Fail = (thrown: unknown, failed?: Failed, send?: SendError) => void;
@@ -24,23 +28,45 @@ export type HttpHandler = (
   fail: Fail,
 ) => Promise<void> | undefined;
 
+/** The head of a request, read by Node or by the fast path. */
+export interface RequestHead extends OverSocket {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: CallHeaders;
+}
+
+/** Answers a request by its head alone. An error that it throws is one of the request. */
+export type Responder = (head: RequestHead, requestId: string) => MaybePromise<Answer>;
+
+/** The handlers that serve these pages through Node. */
+export function servedByNode(pages: ReadonlyMap<string, Responder>): Map<string, HttpHandler> {
+  const handlerOf =
+    (page: Responder): HttpHandler =>
+    async (req, res, requestId) => {
+      await undefined;
+      sendAnswer(res, await page(req, requestId));
+    };
+  return new Map(Array.from(pages, ([path, page]) => [path, handlerOf(page)]));
+}
+
 /** The media type of the body, in lower case. Undefined if there is none, or if its charset is not UTF-8. */
-export function mediaTypeOf(req: IncomingMessage): string | undefined {
+export function mediaTypeOf({ headers }: Pick<IncomingMessage, "headers">): string | undefined {
+  const contentType = headers["content-type"] ?? "";
   // Most requests have exactly this.
-  if (req.headers["content-type"] === "application/json") return "application/json";
-  const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
+  if (contentType === "application/json") return contentType;
+  const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(contentType) ?? [];
   return type?.toLowerCase();
 }
 
 /** The path of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
-export function pathOf({ url = "" }: IncomingMessage): string {
+export function pathOf({ url = "" }: Pick<RequestHead, "url">): string {
   const path = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "");
   const query = path.indexOf("?");
   return query === -1 ? path : path.slice(0, query);
 }
 
 /** What follows the first `?`. */
-export function queryOf({ url = "" }: IncomingMessage): string {
+export function queryOf({ url = "" }: Pick<RequestHead, "url">): string {
   const query = url.indexOf("?");
   return query === -1 ? "" : url.slice(query + 1);
 }

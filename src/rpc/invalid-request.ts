@@ -13,24 +13,29 @@ export class InvalidRequest extends Error {
 
   /** `textMax`: characters of all violations together. */
   constructor(violations: readonly Violation[], textMax = TEXT_MAX) {
-    const shown = firstDistinct(violations, textMax);
-    super([...shown.keys()].join("; "));
-    this.violations = [...shown.values()];
+    const reported = firstDistinct(violations, textMax);
+    super([...reported.keys()].join("; "));
+    this.violations = [...reported.values()];
   }
+}
+
+/** An error about one field, or about the request as a whole. */
+export function invalid(path: string, message: string): InvalidRequest {
+  return new InvalidRequest([{ path, message }]);
 }
 
 /** The first few, by their text, as far as an answer has room for them. Two unknown fields give the same: once is enough. */
 function firstDistinct(violations: readonly Violation[], textMax: number): Map<string, Violation> {
-  const shown = new Map<string, Violation>();
+  const reported = new Map<string, Violation>();
   let room = textMax;
   for (const violation of violations) {
     const text = printViolation(violation);
-    if (shown.has(text)) continue;
+    if (reported.has(text)) continue;
     room -= text.length;
-    if (shown.size > 0 && (room < 0 || shown.size === VIOLATIONS_MAX)) break;
-    shown.set(text, violation);
+    if (reported.size > 0 && (room < 0 || reported.size === VIOLATIONS_MAX)) break;
+    reported.set(text, violation);
   }
-  return shown;
+  return reported;
 }
 
 /** Collects all problems of one request, so that the caller sees them together. */

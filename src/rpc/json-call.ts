@@ -37,10 +37,10 @@ export interface JsonRequest extends OverSocket {
   readonly headers: CallHeaders;
 }
 
-/** The request of a public call that is read by hand: its headers and its address are never needed. */
-export const requestByHand: JsonRequest = { headers: {}, socket: {} };
+/** The request of a public call on the fast path: its headers and its address are never needed. */
+export const noHeaders: JsonRequest = { headers: {}, socket: {} };
 
-/** A call in JSON, by hand or through Node. Its fields are public because that is faster: every request creates one. */
+/** A call in JSON, on the fast path or through Node. Its fields are public because that is faster: every request creates one. */
 export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";

@@ -9,24 +9,16 @@ import type {
   VerifyKeyRequest,
   VerifyKeyResponseSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
-import type { Ambient } from "../ambient/ambient.ts";
 import type { Costs } from "../domain/costs.ts";
 import { isExpired } from "../domain/expiry.ts";
 import type { Explanation } from "../domain/explanation.ts";
-import type { KeyProperties, StoredKey, StoredSecret } from "../domain/key.ts";
+import type { KeyProperties, StoredKey } from "../domain/key.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
-import {
-  type Check,
-  type CounterCheck,
-  type LimitCheck,
-  phraseCheck,
-  phraseRefusal,
-  type RefusalReason,
-} from "../domain/refusal-reason.ts";
+import { phraseCheck, phraseRefusal, type RefusalReason, type VerificationCheck } from "../domain/refusal-reason.ts";
 import { keyFields } from "../domain/resources.ts";
 import type { KeyVerdict, NamedLimitState, Verdict } from "../domain/verification.ts";
-import { propertiesIn, shownResource } from "./field-messages.ts";
-import { InvalidRequest } from "./invalid-request.ts";
+import { propertiesIn } from "./field-messages.ts";
+import { invalid } from "./invalid-request.ts";
 
 /* Keys and verifications: as messages, and as the service knows them. */
 
@@ -52,7 +44,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     name: key.name,
     environment: key.environment,
     expires: key.expiresAtMs,
-    ratelimit: rateLimit && key.rateLimit && toShownLimit(rateLimit, key.rateLimit),
+    ratelimit: rateLimit && key.rateLimit && toLimitState(rateLimit, key.rateLimit),
     requestId,
     reason,
     ratelimits: rateLimits?.map(toNamedState) ?? noLimits,
@@ -72,7 +64,7 @@ function toNamedState({ name, durationMs: duration, state }: NamedLimitState) {
   return { name, limit: state.limit, remaining: state.remaining, reset: state.resetMs, duration };
 }
 
-function toShownLimit({ limit, remaining, resetMs }: RateLimitState, { durationMs }: RateLimit) {
+function toLimitState({ limit, remaining, resetMs }: RateLimitState, { durationMs }: RateLimit) {
   return { limit, remaining, reset: resetMs, duration: durationMs };
 }
 
@@ -88,7 +80,7 @@ export function toCosts({
 }: Pick<VerifyKeyRequest, "remaining" | "ratelimit" | "ratelimits">): Costs | undefined {
   if (remaining === undefined && ratelimit === undefined && ratelimits.length === 0) return undefined;
   if (ratelimits.length > 1 && new Set(ratelimits.map(({ name }) => name)).size < ratelimits.length)
-    throw new InvalidRequest([{ path: "ratelimits", message: "must not have a name twice" }]);
+    throw invalid("ratelimits", "must not have a name twice");
   return { counter: remaining?.cost ?? 1, unnamed: ratelimit?.cost ?? 1, named: ratelimits };
 }
 
@@ -102,49 +94,27 @@ function toReason(reason: RefusalReason): MessageInitShape<typeof RefusalReasonS
   return { check, of, name, missing, message: phraseRefusal(reason), nextRefillAt };
 }
 
-export function toExplanation({
-  code,
-  checks,
-  reason,
-}: Explanation): MessageInitShape<typeof ExplainKeyResponseSchema> {
+export function toExplanation(explanation: Explanation): MessageInitShape<typeof ExplainKeyResponseSchema> {
+  const { code, checks, reason } = explanation;
   return { code, checks: checks.map(toCheck), reason: reason && toReason(reason) };
 }
 
-function toCheck(check: Check): MessageInitShape<typeof KeyCheckSchema> {
+function toCheck(check: VerificationCheck): MessageInitShape<typeof KeyCheckSchema> {
   const { check: name, of, refusal } = check;
   const common = { name, passed: refusal === undefined, of, message: phraseCheck(check) };
-  switch (check.check) {
-    case "limit":
-      return { ...common, ratelimit: { ...toRatelimitState(check.state), ...toCheckedLimit(check) } };
-    case "counter":
-      return { ...common, counter: toCheckedCounter(check) };
-    default:
-      return refusal?.check === "permissions" ? { ...common, missing: refusal.missing } : common;
+  if (check.check === "limit") {
+    const { name, cost, mode, state } = check;
+    return { ...common, ratelimit: { ...toRatelimitState(state), name, cost, async: mode === "local" } };
   }
+  if (check.check === "counter") {
+    const { remaining, cost, nextRefillMs: nextRefillAt } = check;
+    return { ...common, counter: { remaining, cost, nextRefillAt } };
+  }
+  return refusal?.check === "permissions" ? { ...common, missing: refusal.missing } : common;
 }
 
-function toCheckedLimit({ name, cost, mode }: LimitCheck) {
-  return { name, cost, async: mode === "local" };
-}
-
-function toCheckedCounter({ remaining, cost, nextRefillMs: nextRefillAt }: CounterCheck) {
-  return { remaining, cost, nextRefillAt };
-}
-
-/** A key as it is read. A secret that has ended is left out, also while its row is still there. */
-export function toKey(key: StoredKey, { clock }: Pick<Ambient, "clock">): MessageInitShape<typeof KeySchema> {
-  const nowMs = clock.nowMs();
-  const { id: keyId, apiId, start, counter, secrets, ...stored } = key;
-  return {
-    ...shownResource(keyFields, { ...stored, id: keyId, refill: counter?.refill }),
-    keyId,
-    apiId,
-    start,
-    remaining: counter?.remaining,
-    secrets: secrets.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, nowMs)).map(toSecret),
-  };
-}
-
-function toSecret({ start, createdAtMs, expiresAtMs }: StoredSecret) {
-  return { start, createdAt: createdAtMs, expires: expiresAtMs };
+/** A key's secrets as they are read. One that has ended is left out, also while its row is still there. */
+export function secretsOf({ secrets }: StoredKey, nowMs: number): MessageInitShape<typeof KeySchema>["secrets"] {
+  const open = secrets.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, nowMs));
+  return open.map(({ start, createdAtMs, expiresAtMs }) => ({ start, createdAt: createdAtMs, expires: expiresAtMs }));
 }

@@ -1,8 +1,4 @@
-import {
-  type KeysService,
-  UpdateKeyRequestSchema,
-  UpdateRemainingRequestSchema,
-} from "../../gen/latchkey/v1/keys_pb.js";
+import type { KeySchema, KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { sha256 } from "../ambient/crypto.ts";
 import { createKey } from "../usecases/create-key.ts";
 import { importKeys } from "../usecases/import-keys.ts";
@@ -10,42 +6,33 @@ import { deleteResource } from "../usecases/manage-resource.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { rerollKey } from "../usecases/reroll-key.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
-import { idempotencyKeyOf } from "./idempotency-key.ts";
-import { toKey, toProperties } from "./key-messages.ts";
-import { changeRemaining, found, page, update } from "./resource-methods.ts";
+import { secretsOf, toProperties } from "./key-messages.ts";
+import { found, idempotencyKeyOf, resourceMethods } from "./resource-methods.ts";
 
-/** The methods of KeysService that manage keys. Each turns its message into a call of a use case, and the result into a message. */
+/** The methods of KeysService that manage keys. */
 export function keysHandlers(deps: EventDeps): ManagementHandlers<typeof KeysService> {
+  const keys = resourceMethods<"key", typeof KeySchema>("key", deps, (key) => {
+    return { apiId: key.apiId, start: key.start, secrets: secretsOf(key, deps.clock.nowMs()) };
+  });
   return {
     async createKey(request, context) {
       const { apiId, prefix, byteLength, useDefaults = true } = request;
       const asked = { apiId, prefix, byteLength, useDefaults, ...toProperties(request) };
-      const created = await createKey(context.management, asked, idempotencyKeyOf(context, request), deps);
-      context.note({ keyId: created.keyId });
-      return created;
+      return createKey(context.management, asked, idempotencyKeyOf(context, request), deps);
     },
 
-    async getKey({ keyId, key = "" }, { management, note }) {
-      const stored = await (keyId === undefined
-        ? management.read({ kind: "keyOfSecret", digest: sha256(key), nowMs: deps.clock.nowMs() })
-        : management.read({ kind: "key", id: keyId }));
-      const read = found("key", stored);
-      note({ keyId: read.id });
-      return toKey(read, deps);
+    async getKey(request, context) {
+      if (request.keyId !== undefined) return keys.get(request, context);
+      const by = { digest: sha256(request.key ?? ""), nowMs: deps.clock.nowMs() };
+      return keys.read(found("key", await context.management.read({ kind: "keyOfSecret", ...by })));
     },
 
-    async listKeys({ expiresBefore: expiresBeforeMs, limit, cursor, $typeName: _, ...filters }, context) {
-      const listed = await page("keys", { limit, cursor }, context, { ...filters, expiresBeforeMs });
-      return { keys: listed.items.map((key) => toKey(key, deps)), cursor: listed.cursor };
+    listKeys({ expiresBefore: expiresBeforeMs, limit, cursor, $typeName: _, ...filters }, context) {
+      return keys.list({ limit, cursor }, context, { ...filters, expiresBeforeMs });
     },
 
-    async updateKey(request, context) {
-      return toKey(await update("key", request.keyId, [UpdateKeyRequestSchema, request], context, deps), deps);
-    },
-
-    updateRemaining(request, context) {
-      return changeRemaining("key", request.keyId, [UpdateRemainingRequestSchema, request], context, deps);
-    },
+    updateKey: keys.update,
+    updateRemaining: keys.updateRemaining,
 
     async rerollKey(request, context) {
       const { keyId, overlap: overlapMs = 0, byteLength } = request;

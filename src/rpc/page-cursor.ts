@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { InvalidRequest } from "./invalid-request.ts";
+import { invalid } from "./invalid-request.ts";
 
 /*
  * Cursors of lists. A page goes on behind a position, most often an id, which a cursor holds in base64url: callers are to
@@ -19,7 +19,7 @@ export function fromCursor(list: List, cursor: string): string {
   const position = text.slice(0, Math.max(0, text.lastIndexOf(".")));
   // Compared as a whole, because the decoder passes over what is not base64url.
   if ((list === "apis" ? apiPattern : idPattern).test(position) && toCursor(list, position) === cursor) return position;
-  throw new InvalidRequest([{ path: "cursor", message: "must be the cursor of a page of this list" }]);
+  throw invalid("cursor", "must be the cursor of a page of this list");
 }
 
 const idPattern = /^\w{1,64}$/;

@@ -1,35 +1,23 @@
 import { readFileSync } from "node:fs";
-import type { HttpHandler } from "./http-handler.ts";
+import { andThen } from "../domain/maybe-promise.ts";
+import type { Responder } from "./http-handler.ts";
 import type { Readiness } from "./readiness.ts";
-import { sendJson } from "./respond.ts";
+import { jsonAnswer } from "./respond.ts";
 
 /** Liveness and readiness probes. */
-export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
-  return new Map<string, HttpHandler>([
-    [
-      "/livez",
-      async (_, res) => {
-        await undefined;
-        sendJson(res, 200, '{"status":"alive"}');
-      },
-    ],
-    [
-      "/readyz",
-      async (_, res) => {
-        await readiness.refresh();
-        if (readiness.ready) sendJson(res, 200, '{"status":"ready"}');
-        else sendJson(res, 503, '{"status":"not ready"}', ["retry-after", "1"]);
-      },
-    ],
+export function createProbes(readiness: Readiness): Map<string, Responder> {
+  const alive = jsonAnswer(200, '{"status":"alive"}');
+  const ready = jsonAnswer(200, '{"status":"ready"}');
+  const notReady = jsonAnswer(503, '{"status":"not ready"}', ["retry-after", "1"]);
+  return new Map<string, Responder>([
+    ["/livez", () => alive],
+    ["/readyz", () => andThen(readiness.refresh(), () => (readiness.ready ? ready : notReady))],
   ]);
 }
 
 /** The OpenAPI document, generated together with the code that it describes. */
-export function createOpenApiHandler(): HttpHandler {
+export function createOpenApiPage(): Responder {
   // As bytes, shared by all answers: a string would be copied for each client that reads slowly.
-  const document = readFileSync(new URL("../../gen/openapi.json", import.meta.url));
-  return async (_, res) => {
-    await undefined;
-    sendJson(res, 200, document);
-  };
+  const answer = jsonAnswer(200, readFileSync(new URL("../../gen/openapi.json", import.meta.url)));
+  return () => answer;
 }

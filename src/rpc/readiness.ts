@@ -1,9 +1,10 @@
+import { EventEmitter, once } from "node:events";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 
 /** Whether new requests should be sent here. Liveness is something else: the process is alive while it answers. */
 export class Readiness {
   #ready = false;
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new EventEmitter().setMaxListeners(0);
   /** Checks readiness again and calls `set`. If the check fails, the last value stays. */
   readonly refresh: () => MaybePromise<void>;
 
@@ -18,20 +19,11 @@ export class Readiness {
   set(ready: boolean): void {
     if (ready === this.#ready) return;
     this.#ready = ready;
-    for (const listener of this.#listeners) listener();
+    this.#changes.emit("change");
   }
 
   /** Resolves at the next change, or when the signal fires. */
-  changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#listeners.delete(done);
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      this.#listeners.add(done);
-      signal.addEventListener("abort", done);
-      if (signal.aborted) done();
-    });
+  async changed(signal: AbortSignal): Promise<void> {
+    await once(this.#changes, "change", { signal }).catch(() => {});
   }
 }

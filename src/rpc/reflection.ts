@@ -1,10 +1,12 @@
-import { type DescEnum, type DescFile, type DescMessage, type DescService, toBinary } from "@bufbuild/protobuf";
+import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.js";
 import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import * as alpha from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { file_latchkey_v1_errors } from "../../gen/latchkey/v1/errors_pb.js";
+import { memoized } from "./memoized.ts";
 
 type Request = ServerReflectionRequest | alpha.ServerReflectionRequest;
 
@@ -22,7 +24,6 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   const served = [...services, ServerReflection, alpha.ServerReflection];
   const files = new Map<string, DescFile>();
   for (const file of [...served.map((service) => service.file), ...errorDetails]) addWithDependencies(files, file);
-  const fileAnswer = createFileAnswers();
   const fileOfSymbol = new Map([...files.values()].flatMap((file) => symbolsOf(file).map((name) => [name, file])));
 
   router.rpc(ServerReflection.method.serverReflectionInfo, reflect);
@@ -35,36 +36,26 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   }
 
   function respond({ messageRequest: { case: kind, value } }: Request) {
-    switch (kind) {
-      case "listServices":
-        return {
-          case: "listServicesResponse" as const,
-          value: { service: served.map((service) => ({ name: service.typeName })) },
-        };
-      case "fileByFilename":
-        return fileAnswer(files.get(value));
-      case "fileContainingSymbol":
-        return fileAnswer(fileOfSymbol.get(value));
-      default:
-        return errorAnswer(unimplemented, "only services, files and symbols can be asked for");
-    }
+    if (kind === "fileByFilename") return fileAnswer(files.get(value));
+    if (kind === "fileContainingSymbol") return fileAnswer(fileOfSymbol.get(value));
+    if (kind !== "listServices") return errorAnswer(unimplemented, "only services, files and symbols can be asked for");
+    return {
+      case: "listServicesResponse" as const,
+      value: { service: served.map(({ typeName: name }) => ({ name })) },
+    };
   }
 }
 
-/** Each file is encoded once: that takes a millisecond, and any client may ask for it as often as it likes. */
-function createFileAnswers() {
-  const encoded = new Map<DescFile, Uint8Array[]>();
-  const encode = (file: DescFile) => {
-    const closure = new Map<string, DescFile>();
-    addWithDependencies(closure, file);
-    return [...closure.values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
-  };
-  return (file: DescFile | undefined) => {
-    if (file === undefined) return errorAnswer(notFound, "there is no such file or symbol");
-    const fileDescriptorProto = encoded.get(file) ?? encode(file);
-    encoded.set(file, fileDescriptorProto);
-    return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
-  };
+/** With all files that it needs. Encoded once: that takes a millisecond, and any client may ask as often as it likes. */
+const encodedFilesOf = memoized((file: DescFile): Uint8Array[] => {
+  const closure = new Map<string, DescFile>();
+  addWithDependencies(closure, file);
+  return [...closure.values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+});
+
+function fileAnswer(file: DescFile | undefined) {
+  if (file === undefined) return errorAnswer(notFound, "there is no such file or symbol");
+  return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto: encodedFilesOf(file) } };
 }
 
 function errorAnswer(errorCode: number, errorMessage: string) {
@@ -78,18 +69,7 @@ function addWithDependencies(files: Map<string, DescFile>, file: DescFile): void
 }
 
 function symbolsOf(file: DescFile): string[] {
-  const ofMessage = (message: DescMessage): string[] => [
-    message.typeName,
-    ...message.nestedMessages.flatMap(ofMessage),
-    ...message.nestedEnums.map((nested: DescEnum) => nested.typeName),
-  ];
-  return [
-    ...file.services.flatMap((service) => [
-      service.typeName,
-      ...service.methods.map((method) => `${service.typeName}.${method.name}`),
-    ]),
-    ...file.messages.flatMap(ofMessage),
-    ...file.enums.map((type) => type.typeName),
-    ...file.extensions.map((extension) => extension.typeName),
-  ];
+  const types = [...nestedTypes(file)].map(({ typeName }) => typeName);
+  const methods = file.services.flatMap((service) => service.methods.map(({ name }) => `${service.typeName}.${name}`));
+  return [...types, ...methods];
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError, type ErrorCode } from "./api-error.ts";
-import { type Fail, type HttpHandler, pathOf, type SendError } from "./http-handler.ts";
+import { type Fail, type HttpHandler, pathOf, type Responder, type SendError } from "./http-handler.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -38,7 +38,7 @@ export function createRequestListener(
     };
     try {
       requireHost(req);
-      const handler = handlers.get(pathOf(req)) ?? notFound;
+      const handler = handlers.get(pathOf(req)) ?? answerNotFound;
       handler(req, res, requestId, fail)?.catch((thrown: unknown) => fail(thrown, "request"));
     } catch (thrown) {
       fail(thrown, "request");
@@ -66,15 +66,24 @@ export function createRequestListener(
     else send(res, error, requestId);
   }
 
-  async function notFound(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
+  async function answerNotFound(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
     // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
     if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
       onRefused("NOT_FOUND", requestId);
       sendUnimplemented(res, requestId);
       return;
     }
-    throw new ApiError("NOT_FOUND", `there is nothing at this path; ${notFoundHint}`);
+    throw nothingHere(notFoundHint);
   }
+}
+
+/** The page of every path on the public port that has none. */
+export const respondNotFound: Responder = () => {
+  throw nothingHere(publicPortHint);
+};
+
+function nothingHere(hint: string): ApiError {
+  return new ApiError("NOT_FOUND", `there is nothing at this path; ${hint}`);
 }
 
 /** Tells a client of gRPC over HTTP/2 that there is no such method. */

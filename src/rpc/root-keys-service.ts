@@ -1,26 +1,20 @@
-import { type DescService, getOption, type MessageInitShape } from "@bufbuild/protobuf";
+import { type DescService, getOption } from "@bufbuild/protobuf";
 import { permission } from "../../gen/latchkey/v1/options_pb.js";
-import {
-  type RootKeySchema,
-  type RootKeysService,
-  UpdateRootKeyRequestSchema,
-} from "../../gen/latchkey/v1/root_keys_pb.js";
+import type { RootKeySchema, RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { services } from "../../gen/latchkey/v1/services.ts";
-import { rootKeyFields } from "../domain/resources.ts";
-import type { StoredRootKey } from "../domain/root-key.ts";
-import { createRootKey } from "../usecases/create-root-key.ts";
 import { deleteResource } from "../usecases/manage-resource.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
-import { changesOf } from "./decoding/update-fields.ts";
+import { createRootKey } from "../usecases/root-keys.ts";
 import type { ManagementHandlers } from "./endpoints.ts";
-import { shownResource } from "./field-messages.ts";
-import { idempotencyKeyOf } from "./idempotency-key.ts";
-import { Violations } from "./invalid-request.ts";
-import { found, page, update } from "./resource-methods.ts";
+import { invalid, Violations } from "./invalid-request.ts";
+import { found, idempotencyKeyOf, resourceMethods, updateIn } from "./resource-methods.ts";
 
 /** The methods of RootKeysService. */
 export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof RootKeysService> {
   const known = knownPermissions(services);
+  const rootKeys = resourceMethods<"rootKey", typeof RootKeySchema>("rootKey", deps, ({ start, apiIds }) => {
+    return { start, allApis: apiIds === undefined };
+  });
 
   function checkPermissions(permissions: readonly string[]): readonly string[] {
     const violations = new Violations();
@@ -41,26 +35,19 @@ export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof Roo
         apiIds: checkApis(apiIds.length === 0 ? undefined : apiIds, allApis),
         expiresAtMs,
       };
-      const created = await createRootKey(context.management, asked, idempotencyKeyOf(context, request), deps);
-      context.note({ rootKeyId: created.rootKeyId });
-      return created;
+      return createRootKey(context.management, asked, idempotencyKeyOf(context, request), deps);
     },
 
-    async listRootKeys(request, context) {
-      const { items, cursor } = await page("rootKeys", request, context);
-      return { rootKeys: items.map(toRootKey), cursor };
-    },
+    listRootKeys: rootKeys.list,
 
     async updateRootKey(request, context) {
-      const asked = [UpdateRootKeyRequestSchema, request] as const;
-      const { permissions, apiIds, allApis, ...others } = changesOf(...asked);
+      const { permissions, apiIds, allApis, ...others } = updateIn(request, context);
       const apis = checkApis(apiIds, allApis);
-      const changes = {
+      return rootKeys.update(request, context, {
         ...others,
         permissions: permissions && checkPermissions(permissions),
         apiIds: allApis === true ? null : apis,
-      };
-      return toRootKey(await update("rootKey", request.rootKeyId, asked, context, deps, changes));
+      });
     },
 
     async revokeRootKey(request, context) {
@@ -73,15 +60,10 @@ export function rootKeysHandlers(deps: EventDeps): ManagementHandlers<typeof Roo
 }
 
 /** `allApis` may leave the APIs out or say the same as they do, never the opposite. */
-function checkApis<Absent>(
-  apiIds: readonly string[] | Absent,
-  allApis: boolean | undefined,
-): readonly string[] | Absent {
-  const violations = new Violations();
+function checkApis<Absent>(apiIds: readonly string[] | Absent, allApis?: boolean): readonly string[] | Absent {
   const areSome = Array.isArray(apiIds);
-  if (allApis === true && areSome) violations.add("apiIds", "must be left out where allApis is true");
-  if (allApis === false && !areSome) violations.add("apiIds", "must not be absent where allApis is false");
-  violations.throwIfAny();
+  if (allApis === true && areSome) throw invalid("apiIds", "must be left out where allApis is true");
+  if (allApis === false && !areSome) throw invalid("apiIds", "must not be absent where allApis is false");
   return apiIds;
 }
 
@@ -89,9 +71,4 @@ function checkApis<Absent>(
 function knownPermissions(all: readonly DescService[]): ReadonlySet<string> {
   const single = all.flatMap(({ methods }) => methods.map((method) => getOption(method, permission)));
   return new Set(["*", ...single.map((one) => one.replace(/\..*/, ".*")), ...single]);
-}
-
-function toRootKey({ id: rootKeyId, start, ...stored }: StoredRootKey): MessageInitShape<typeof RootKeySchema> {
-  const shown = shownResource(rootKeyFields, { ...stored, id: rootKeyId });
-  return { ...shown, rootKeyId, start, allApis: stored.apiIds === undefined };
 }

@@ -1,7 +1,7 @@
 import type { Encoding } from "../domain/forwarded-call.ts";
 import { compressedRefused } from "./api-error.ts";
 import type { Protocol } from "./call.ts";
-import { InvalidRequest } from "./invalid-request.ts";
+import { invalid } from "./invalid-request.ts";
 
 /** How a unary message is sent with one content type. */
 export interface RpcDialect {
@@ -61,19 +61,16 @@ type Codec = Pick<RpcDialect, "emptyBody" | "encoding" | "messageIn">;
 
 /** gRPC puts five bytes in front of a message: a flag for compression, and the message's length. */
 function framed({ emptyBody, encoding }: Codec): Codec {
-  const frame = new Uint8Array(frameHeaderLength + emptyBody.length);
-  frame[4] = emptyBody.length;
-  frame.set(emptyBody, frameHeaderLength);
-  return { emptyBody: frame, encoding, messageIn: unframe };
+  return { emptyBody: Uint8Array.of(0, 0, 0, 0, emptyBody.length, ...emptyBody), encoding, messageIn: unframe };
 }
 
 function unframe(body: Uint8Array): Uint8Array {
-  if (body.length < frameHeaderLength) throw new InvalidRequest([{ path: "", message: "holds no whole message" }]);
+  if (body.length < frameHeaderLength) throw invalid("", "holds no whole message");
   const view = new DataView(body.buffer, body.byteOffset, body.length);
   if (view.getUint8(0) !== 0) throw compressedRefused("compressed messages are not accepted");
   const message = body.subarray(frameHeaderLength);
   if (view.getUint32(1) !== message.length) {
-    throw new InvalidRequest([{ path: "", message: "is not as long as its frame says, or holds several messages" }]);
+    throw invalid("", "is not as long as its frame says, or holds several messages");
   }
   return message;
 }

@@ -1,4 +1,4 @@
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouter, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 
 /** Fixed messages for failed streams, by code. Connect's own messages can repeat what was sent. */
 const messages = new Map<Code, string>([
@@ -9,8 +9,15 @@ const messages = new Map<Code, string>([
   [Code.Unavailable, "the service is shutting down"],
 ]);
 
+/** A router of Connect, with our bounds and with the fixed messages for failed streams. */
+export function createShieldedRouter(readMaxBytes: number, shutdownSignal: AbortSignal): ConnectRouter {
+  const jsonOptions = { alwaysEmitImplicit: true };
+  const interceptors = [shieldStreams];
+  return createConnectRouter({ acceptCompression: [], readMaxBytes, jsonOptions, interceptors, shutdownSignal });
+}
+
 /** Gives every failure of a streaming method a fixed message. An unknown failure is reported as a malformed message. */
-export const shieldStreams: Interceptor = (next) => async (request) => {
+const shieldStreams: Interceptor = (next) => async (request) => {
   if (!request.stream) return next(request);
   try {
     const response = await next(request);

@@ -10,10 +10,8 @@ export async function sendUniversalResponse(
   res: ServerResponse,
   requestId: string,
 ): Promise<void> {
-  const writeHead = () => {
-    if (res.headersSent) return;
-    res.writeHead(response.status, { ...toNodeHeaders(response.header), "x-request-id": requestId });
-  };
+  const headers = () => ({ ...toNodeHeaders(response.header), "x-request-id": requestId });
+  const writeHead = () => res.headersSent || res.writeHead(response.status, headers());
   for await (const chunk of response.body ?? []) {
     if (res.destroyed) return;
     // Only with the first chunk: before that the implementation may still set headers.
@@ -24,8 +22,8 @@ export async function sendUniversalResponse(
   // An error before any message is one frame that ends the stream: clients repeat only calls of which they have seen no more.
   if (!res.headersSent && isGrpcError(response)) {
     const { stream } = res as unknown as Http2ServerResponse;
-    const head = { ":status": response.status, ...toNodeHeaders(response.header), "x-request-id": requestId };
-    stream.respond({ ...head, ...toNodeHeaders(response.trailer) }, { endStream: true });
+    const head = { ":status": response.status, ...headers(), ...toNodeHeaders(response.trailer) };
+    stream.respond(head, { endStream: true });
     return;
   }
   writeHead();
@@ -33,7 +31,7 @@ export async function sendUniversalResponse(
   res.end();
 }
 
-/** Of gRPC itself: gRPC-Web has its trailers in the body. */
+/** Whether gRPC itself has failed: gRPC-Web has its trailers in the body. */
 function isGrpcError({ trailer }: UniversalServerResponse): boolean {
   return (trailer?.get("grpc-status") ?? "0") !== "0";
 }

@@ -1,9 +1,9 @@
 import { create, type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
+import type { Endpoint } from "./call.ts";
 import { updateFieldsOf } from "./decoding/update-fields.ts";
 import { InvalidRequest, type Violation } from "./invalid-request.ts";
-import { phrasePattern } from "./pattern-messages.ts";
 
 const validator = createValidator();
 
@@ -29,15 +29,27 @@ function isOfAbsentPart(desc: DescMessage, { field: path, ruleId }: RuleViolatio
   return last?.kind === "field" && (last.parent !== top.message || parts.has(last.name));
 }
 
-/** Compiles the rules of a message before its first use, which would otherwise be slow. */
-export function prepareRules(desc: DescMessage): void {
-  validator.validate(desc, create(desc));
+const prepareEveryMs = 500;
+
+/**
+ * Compiling all rules takes a fifth of a second, and only some requests need them. So it is done after the first
+ * requests were served, in steps: a request that comes meanwhile waits for one step at most.
+ */
+export function prepareLater(endpoints: readonly Endpoint[]): void {
+  const [first, ...rest] = endpoints.filter(({ handle }) => handle !== undefined);
+  if (first === undefined) return;
+  const prepare = () => {
+    const { input } = first.method;
+    validator.validate(input, create(input));
+    prepareLater(rest);
+  };
+  setTimeout(prepare, prepareEveryMs).unref();
 }
 
 function toViolation({ field, ruleId, message }: RuleViolation): Violation {
   // A rule about a whole message names the field it is about in its id: `refill.needs_remaining` is about `refill`.
   const about = ruleId.slice(0, Math.max(0, ruleId.lastIndexOf(".")));
-  // Of a list, the message in it.
+  // For an item of a list, the message in it.
   const inside = field.at(-1)?.kind === "list_sub" ? field.at(-2) : field.at(-1);
   const isOfMessage = inside?.kind === "field" && inside.message?.fields.some(({ jsonName }) => jsonName === about);
   const path = field.length === 0 ? about : isOfMessage ? `${jsonPath(field)}.${about}` : jsonPath(field);
@@ -46,7 +58,12 @@ function toViolation({ field, ruleId, message }: RuleViolation): Violation {
 
 function phrase(field: Path, ruleId: string, message: string): string {
   if (ruleId === "required") return requiredMessage(field);
-  return ruleId === "string.pattern" ? phrasePattern(message) : message.replace(/^value /, "");
+  if (ruleId === "string.pattern") return phrasePattern(message);
+  const last = field.at(-1);
+  // Seconds are the usual mistake.
+  const unit = last?.kind === "field" && last.name === "duration" ? " (milliseconds)" : "";
+  const [, list] = /^(?:value )?must be in list \[(.+)\]$/.exec(message) ?? [];
+  return list === undefined ? message.replace(/^value /, "") + unit : `must be ${list.replace(/, (?=[^,]*$)/, " or ")}`;
 }
 
 /** On the wire, a field that is empty or 0 looks like one that was left out. */
@@ -64,4 +81,23 @@ function jsonPath(path: Path): string {
     else if (segment.kind === "list_sub") text += `[${segment.index}]`;
   }
   return text;
+}
+
+/**
+ * The sentence that callers read in place of a regular expression, by the `pattern` of a rule in the proto files. A test
+ * fails for a pattern without one.
+ */
+export const patternMessages: Readonly<Record<string, string>> = {
+  "^[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?$":
+    "must begin with a letter and end with a letter or digit, and must have only letters, digits and _",
+  "^[A-Za-z0-9_.-]+$": "must have only letters, digits, _, . and -",
+  "^([A-Za-z0-9_.:-]+|([A-Za-z0-9_.:-]+\\.)?\\*)$":
+    "must have only letters, digits, _, ., : and -, or be such a name with .* behind it, or *",
+  "^([0-9A-Fa-f]{64}|[0-9A-Za-z+/_-]{42}[AEIMQUYcgkosw048]=?)$": "must be a SHA-256 digest in hex or base64",
+};
+
+/** `message`: that of protovalidate, which ends with the pattern. */
+export function phrasePattern(message: string): string {
+  const [, pattern = ""] = /`(.*)`$/s.exec(message) ?? [];
+  return patternMessages[pattern] ?? "has characters that are not allowed";
 }

@@ -7,7 +7,7 @@ import { createPacedLines } from "../ambient/paced-lines.ts";
 /** Which verifications are logged. */
 export type LoggedVerifications = "none" | "refused" | "all";
 
-/** Of each serving thread. A line costs several times as much as a verification. */
+/** For each process. A line costs several times as much as a verification. */
 const linesPerSecond = 100;
 
 /** What a verification has found, for the log; undefined for other calls. Never the key. */

@@ -8,8 +8,7 @@ import {
   type VerifyKeyRequest,
 } from "../../gen/latchkey/v1/client.ts";
 import { checkOptions } from "./check-options.ts";
-import { checkTimeout, withDeadline } from "./deadline.ts";
-import { isLatchkeyError } from "./errors.ts";
+import { isLatchkeyError, LatchkeyError } from "./errors.ts";
 import { repeat } from "./repeat.ts";
 import { openTransport, type TransportOptions } from "./transport.ts";
 import { asDecided, decideAlone, isOutage, type OnUnavailable, type Verification } from "./verification.ts";
@@ -162,4 +161,32 @@ function checkOnUnavailable(value: unknown): void {
 /** Not `randomUUID`, which browsers have on https only. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// The longest time of a timer. With a longer one it would fire immediately.
+const TIMEOUT_MS_MAX = 2_147_483_647;
+
+function checkTimeout(timeoutMs: number): void {
+  if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
+    throw new RangeError(`timeoutMs must be more than 0 and at most ${TIMEOUT_MS_MAX}`);
+  }
+}
+
+/** Runs a call until it ends, its time is over or the caller's signal fires, whichever is first. */
+export async function withDeadline<T>(
+  timeoutMs: number,
+  caller: AbortSignal | undefined,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = new AbortController();
+  // Not AbortSignal.timeout: its timer would outlive the call.
+  const timer = setTimeout(
+    () => deadline.abort(new LatchkeyError("TIMEOUT", `no answer within ${timeoutMs} ms`)),
+    timeoutMs,
+  );
+  try {
+    return await call(caller ? AbortSignal.any([caller, deadline.signal]) : deadline.signal);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -19,7 +19,7 @@ interface LatchkeyErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The same for every copy of this package that a program may have loaded, where `instanceof` tells them apart. */
+/** The same for every copy of this package that a program may have loaded, where `instanceof` distinguishes them. */
 const brand = Symbol.for("@latchkey/client.error");
 
 /** Statuses after which the same call may succeed later. */

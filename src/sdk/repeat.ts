@@ -16,7 +16,7 @@ export async function repeat<T>(untilMs: number, signal: AbortSignal, call: () =
       signal.throwIfAborted();
       if (!isLatchkeyError(error) || !error.retryable || tries === TRIES) throw error;
       const pauseMs = error.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (1 - Math.random() / 2);
-      // What is known is told at once, instead of a time-out later.
+      // The known error is thrown immediately, instead of a time-out later.
       if (Date.now() + pauseMs >= untilMs) throw error;
       await pause(pauseMs, signal);
     }

@@ -31,14 +31,7 @@ const VISIBLE_ASCII = /^[!-~]+$/;
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 const TRACESTATE = /^[ -~]{1,512}$/;
 
-export interface Transport {
-  /** Prints a request. Throws for what cannot be sent. */
-  prepare(target: Target, request: object, idempotencyKey: string | undefined, trace?: Trace): Prepared;
-  /** Sends it, once. Throws a `LatchkeyError`, or the signal's reason. */
-  exchange(prepared: Prepared, signal: AbortSignal): Promise<object>;
-}
-
-export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: TransportOptions): Transport {
+export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: TransportOptions) {
   const base = parseBaseUrl(baseUrl);
   // Checked here because fetch quotes a refused header in its error.
   if (rootKey !== undefined && !VISIBLE_ASCII.test(rootKey)) {
@@ -46,6 +39,7 @@ export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: Tr
   }
   return { prepare, exchange };
 
+  /** Prints a request. Throws for what cannot be sent. */
   function prepare(target: Target, request: object, idempotencyKey: string | undefined, trace: Trace = {}): Prepared {
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
     if (rootKey) headers.set("authorization", `Bearer ${rootKey}`);
@@ -66,6 +60,7 @@ export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: Tr
     return { url: base + target.path, headers, body: printRequest(target.fields, request) };
   }
 
+  /** Sends it, once. Throws a `LatchkeyError`, or the signal's reason. */
   async function exchange({ url, headers, body }: Prepared, signal: AbortSignal): Promise<object> {
     let response: Response;
     let text: string;

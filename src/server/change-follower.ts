@@ -1,15 +1,14 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { Troubles } from "../ambient/troubles.ts";
 import type { ChangeFeed, FeedNews, FeedPosition } from "../store/change-feed.ts";
-import type { Change, ChangeCache } from "../store/changes.ts";
+import type { ChangeCache } from "../store/changes.ts";
 import { reasonOf } from "./database-watch.ts";
 
 export interface ChangeFollowerDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly feed: ChangeFeed;
-  /** Are told of every change, and as of when news is current. */
-  readonly caches: readonly ChangeCache[];
-  /** Called for each change, after the caches; not if everything counts as changed. */
-  readonly onChange: (change: Change) => void;
-  /** Gets all news of each round, after the caches. Every change before `currentAtMs` is part of it or of earlier news. */
+  /** It gets every change, and the moment up to which all changes are known. */
+  readonly cache: ChangeCache;
+  /** Gets all news of each round, after the cache. Every change before `currentAtMs` is part of it or of earlier news. */
   readonly onNews?: (news: FeedNews, currentAtMs: number) => void;
   /** The shortest time between two rounds that succeed. Much shorter for a feed whose reads wait until there is news. */
   readonly everyMs?: number;
@@ -22,14 +21,14 @@ const hurriedMs = 50;
 /** News that is older counts as a feed that is down. A round fails earlier, after a second. */
 const currentForMs = 2000;
 
-/** Reads the change feed all the time and tells the caches what has changed and as of when that is all. */
+/** Reads the change feed continuously. Passes changes to the cache, with the moment up to which all of them are known. */
 export class ChangeFollower {
   readonly #deps: ChangeFollowerDeps;
   #position: FeedPosition | undefined;
   /** As of this moment of monotonic time all changes are known. */
   #currentAtMs: number;
-  #isFailing = false;
-  #hasToldImports = false;
+  readonly #troubles: Troubles;
+  #hasAnnouncedImports = false;
   #timer: NodeJS.Timeout | undefined;
   #isReading = false;
   #isHurried = false;
@@ -37,6 +36,7 @@ export class ChangeFollower {
 
   constructor(deps: ChangeFollowerDeps) {
     this.#deps = deps;
+    this.#troubles = new Troubles(deps.log);
     this.#currentAtMs = deps.clock.monotonicMs();
     const { metrics } = deps;
     const up =
@@ -48,7 +48,7 @@ export class ChangeFollower {
 
   /** False before the first round. */
   get isUp(): boolean {
-    return this.#position !== undefined && !this.#isFailing && this.#ageMs <= currentForMs;
+    return this.#position !== undefined && !this.#troubles.areOpen && this.#ageMs <= currentForMs;
   }
 
   get #ageMs(): number {
@@ -64,12 +64,12 @@ export class ChangeFollower {
     await this.round();
     this.#isReading = false;
     if (this.#isStopped) return;
-    // A read that fails may fail at once.
-    const everyMs = this.#isFailing ? defaultEveryMs : everyOkMs;
+    // A read that fails may fail immediately.
+    const everyMs = this.#troubles.areOpen ? defaultEveryMs : everyOkMs;
     this.#startIn((this.#isHurried ? hurriedMs : everyMs) - (clock.monotonicMs() - beganAtMs));
   }
 
-  /** There is news: the next round begins at once. */
+  /** There is news: the next round begins soon. */
   hurry(): void {
     // Not again: news that comes all the time would put the round off for ever.
     if (this.#isHurried) return;
@@ -91,7 +91,7 @@ export class ChangeFollower {
 
   /** Reads once. Never rejects. */
   async round(): Promise<void> {
-    const { clock, log, feed, caches, onNews } = this.#deps;
+    const { clock, feed, cache, onNews } = this.#deps;
     const askedAtMs = clock.monotonicMs();
     try {
       const news = await feed.read(this.#position);
@@ -99,31 +99,24 @@ export class ChangeFollower {
       this.#apply(news);
       this.#position = news.position;
       this.#currentAtMs = askedAtMs - news.ageMs;
-      for (const cache of caches) cache.newsIsCurrent(this.#currentAtMs);
+      cache.newsIsCurrent(this.#currentAtMs);
       onNews?.(news, this.#currentAtMs);
-      if (this.#isFailing) log.info("the change feed is read again");
-      this.#isFailing = false;
+      this.#troubles.end("the change feed is read again");
     } catch (error) {
       if (this.#isStopped) return;
-      if (!this.#isFailing) log.warn("the change feed cannot be read", { reason: reasonOf(error) });
-      this.#isFailing = true;
+      this.#troubles.begin("the change feed cannot be read", { reason: reasonOf(error) });
     }
   }
 
   #apply({ changed, hasImportedKeys }: FeedNews): void {
-    const { log, caches, onChange } = this.#deps;
+    const { log, cache } = this.#deps;
     // Caches do not forget it.
-    if (hasImportedKeys && !this.#hasToldImports) for (const cache of caches) cache.invalidate({ kind: "imports" });
-    this.#hasToldImports = hasImportedKeys;
+    if (hasImportedKeys && !this.#hasAnnouncedImports) cache.invalidate({ kind: "imports" });
+    this.#hasAnnouncedImports = hasImportedKeys;
     if (changed === "everything") {
       // At the start there is nothing to forget.
       if (this.#position !== undefined) log.warn("changes may have been missed: everything remembered is forgotten");
-      for (const cache of caches) cache.invalidateAll();
-      return;
-    }
-    for (const change of changed) {
-      for (const cache of caches) cache.invalidate(change);
-      onChange(change);
-    }
+      cache.invalidateAll();
+    } else for (const change of changed) cache.invalidate(change);
   }
 }

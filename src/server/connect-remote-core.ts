@@ -1,21 +1,15 @@
-import type { Ambient } from "../ambient/ambient.ts";
-import type { Settings } from "../config/settings.ts";
-import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import type { Change } from "../store/changes.ts";
-import type { LiveSettings } from "./live-settings.ts";
 import type { OpenedCore } from "./opened-core.ts";
-import type { Teardown } from "./teardown.ts";
+import type { StartOptions } from "./running-server.ts";
 
-export interface RemoteCoreDeps extends Ambient {
-  readonly settings: Settings;
-  readonly live: LiveSettings;
-  readonly waitingRoom: WaitingRoom;
-  readonly teardown: Teardown;
+export interface RemoteCoreDeps extends StartOptions {
   /** The answer to a look-up must not be remembered: it is older than this change. */
   readonly onOldAnswer: (change: Change) => void;
   /** Called with what a management call has changed. It is answered when this resolves. */
   readonly onChanged: (changed: readonly Change[] | "everything") => Promise<void>;
+  /** Called with changes that were just made through the main process of this worker. */
+  readonly onAnnounced: (changes: readonly Change[]) => void;
 }
 
 /** A core behind coordinators. An edge knows no root keys, and makes none. */
@@ -30,7 +24,7 @@ export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCor
   const onShed = () => metrics.shed("call");
   const core = new RemoteCore({ ...deps, addresses: settings.coordinators, credentials, onShed });
   teardown.add("links to coordinators", () => core.close());
-  for (const { address, link } of core.coordinators.links) {
+  for (const { address, link } of deps.mainProcess ? [] : core.coordinators.links) {
     const help = "Whether the coordinator of this address can be reached: 1 or 0.";
     metrics.gauge("latchkey_coordinator_up", help, () => Number(link.isUp), { address });
     const ledgerHelp = "Whether the coordinator of this address can be reached and its ledger answers it: 1 or 0.";

@@ -1,5 +1,5 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import type { Log } from "../ambient/log.ts";
+import { Troubles } from "../ambient/troubles.ts";
 
 /** Rejects while the database accepts no writes. */
 export type DatabaseCheck = () => Promise<void>;
@@ -11,29 +11,29 @@ const defaultEveryMs = 2000;
  * once, with the server's own error code.
  */
 export class DatabaseWatch {
-  readonly #log: Log;
+  readonly #troubles: Troubles;
   readonly #everyMs: number;
-  #isUp = false;
+  #isStarted = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** Down until it is started. */
   constructor({ log, metrics }: Pick<Ambient, "log" | "metrics">, everyMs = defaultEveryMs) {
-    this.#log = log;
+    this.#troubles = new Troubles(log);
     this.#everyMs = everyMs;
     const help = "1 while the database answers and takes changes, 0 while it does not.";
-    metrics.gauge("latchkey_database_up", help, () => Number(this.#isUp));
+    metrics.gauge("latchkey_database_up", help, () => Number(this.#isStarted && !this.#troubles.areOpen));
   }
 
   /** The database is there. */
   start(check: DatabaseCheck): void {
-    this.#isUp = true;
+    this.#isStarted = true;
     let isAsking = false;
     this.#timer = setInterval(async () => {
       if (isAsking) return;
       isAsking = true;
       await check().then(
-        () => this.#becomeUp(),
-        (error: unknown) => this.#becomeDown(error),
+        () => this.#troubles.end("the database is back"),
+        (error: unknown) => this.#troubles.begin("the database is away", { reason: reasonOf(error) }),
       );
       isAsking = false;
     }, this.#everyMs).unref();
@@ -41,16 +41,6 @@ export class DatabaseWatch {
 
   stop(): void {
     clearInterval(this.#timer);
-  }
-
-  #becomeUp(): void {
-    if (!this.#isUp) this.#log.info("the database is back");
-    this.#isUp = true;
-  }
-
-  #becomeDown(error: unknown): void {
-    if (this.#isUp) this.#log.warn("the database is away", { reason: reasonOf(error) });
-    this.#isUp = false;
   }
 }
 

@@ -6,9 +6,8 @@ import type { MetricsRegistry } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { ApiError, type ErrorCode } from "../rpc/api-error.ts";
-import { ErrorLog } from "../rpc/error-log.ts";
+import { createRefusals, ErrorLog } from "../rpc/error-log.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
-import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
@@ -16,12 +15,7 @@ import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 import { hasTrustedCertificate, type TlsOptions } from "./port/tls-handshakes.ts";
 
-export interface InternalListener {
-  readonly port: number;
-  /** For requests and connections from now on. */
-  reload(access: InternalAccess): void;
-  close(): Promise<void>;
-}
+export type InternalListener = Awaited<ReturnType<typeof startInternalListener>>;
 
 /** Who may use the internal port, and how it speaks to them. */
 export interface InternalAccess {
@@ -33,10 +27,16 @@ export interface InternalAccess {
   readonly tls?: TlsOptions | undefined;
 }
 
-export interface InternalListenerOptions extends Pick<Ambient, "clock" | "random" | "log"> {
+/** Where it listens, and to whom. */
+export interface InternalAddress {
   readonly host: string;
   readonly port: number;
+  /** A Unix socket, which then takes the place of the port. */
+  readonly path?: string;
   readonly access: InternalAccess;
+}
+
+export interface InternalListenerOptions extends InternalAddress, Pick<Ambient, "clock" | "random" | "log"> {
   /** For tests. */
   readonly timeouts?: Timeouts;
   /** The internal services, by path. */
@@ -49,7 +49,7 @@ const internalTimeouts = { ...defaultTimeouts, requestMs: 2 ** 31 - 1 };
 const closeGraceMs = 100;
 /** Edges and scrapers of metrics: far more than there are. */
 const connectionsMax = 1000;
-/** Connections on which the secret was not shown yet. A handshake takes up to 1 ms of processor time and 70 KB. */
+/** Connections that have not sent the secret yet. A handshake takes up to 1 ms of processor time and 70 KB. */
 const strangersMax = 256;
 const notFoundHint = "this is the internal port, with GET /metrics; keys and probes are served on the public port";
 
@@ -57,8 +57,8 @@ const notFoundHint = "this is the internal port, with GET /metrics; keys and pro
  * Metrics and internal services on a separate listener: on loopback, or protected by a shared secret or by client
  * certificates. Rejects if the port cannot be bound.
  */
-export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
-  const { host, port, access, services, metrics, log } = options;
+export async function startInternalListener(options: InternalListenerOptions) {
+  const { host, port, path, access, services, metrics, log } = options;
   let check = createCheck(access);
   const guard =
     (handler: HttpHandler): HttpHandler =>
@@ -75,29 +75,26 @@ export async function startInternalListener(options: InternalListenerOptions): P
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
   const newRequestId = createRequestIds(options);
   const errorLog = new ErrorLog(options, { port: "internal" });
-  const onRefused = (code: ErrorCode, requestId: string) => errorLog.add(code, requestId);
+  const { onRefused, malformed, overloaded } = createRefusals(errorLog, newRequestId);
   const onePort: OnePort = new OnePort({
     listener: createRequestListener(guarded, { newRequestId, log, notFoundHint, onRefused }),
-    malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
+    malformed,
     guard: new Guard(options),
     timeouts: options.timeouts ?? internalTimeouts,
     connectionLimit: {
       connectionsMax,
       strangersMax,
-      response() {
-        const requestId = newRequestId();
-        onRefused("SERVICE_UNAVAILABLE", requestId);
-        return overloadedResponse(requestId);
-      },
+      response: overloaded,
       onRejected: () => metrics.shed("connection"),
     },
     tls: access.tls,
     onHandshakeFailed: () => metrics.handshakeFailed("internal"),
   });
-  const bound = await onePort.listen(port, host);
+  const bound = await (path === undefined ? onePort.listen(port, host) : onePort.listenOnSocket(path).then(() => 0));
   return {
     port: bound,
-    reload(next) {
+    /** For requests and connections from now on. */
+    reload(next: InternalAccess) {
       check = createCheck(next);
       if (next.tls !== undefined) onePort.setTls(next.tls);
     },
@@ -124,7 +121,7 @@ const otherHost: Refusal = [
     "to use another name, set LATCHKEY_INTERNAL_SECRET and send it",
 ];
 
-/** Why a request is refused. It has to show one of the secrets, or come over a connection with a client certificate. */
+/** Why a request is refused. It has to send one of the secrets, or come over a connection with a client certificate. */
 function createCheck({
   secrets,
   takesCertificates = false,
@@ -133,9 +130,9 @@ function createCheck({
   if (expected.length === 0 && !takesCertificates) return (req) => (isForThisMachine(req) ? undefined : otherHost);
   return ({ headers, socket }) => {
     if (takesCertificates && hasTrustedCertificate(socket)) return undefined;
-    const shown = sha256(headers.authorization ?? "");
+    const presented = sha256(headers.authorization ?? "");
     // Every one is compared, also after a match.
-    return expected.filter((known) => equalDigests(known, shown)).length > 0 ? undefined : noSecret;
+    return expected.filter((known) => equalDigests(known, presented)).length > 0 ? undefined : noSecret;
   };
 }
 
@@ -148,7 +145,7 @@ function isForThisMachine({ headers }: IncomingMessage): boolean {
   return [headers[":authority"], headers.host].every((name) => name === undefined || isLocalName(String(name)));
 }
 
-/** Of `name`, `name:port`, `[address]` and `[address]:port`. Nobody can make an IP address resolve to another one. */
+/** Takes `name`, `name:port`, `[address]` and `[address]:port`. Nobody can make an IP address resolve to another one. */
 function isLocalName(authority: string): boolean {
   const name = authority.replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1");
   return name.toLowerCase() === "localhost" || isIP(name) !== 0;

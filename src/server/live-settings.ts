@@ -1,5 +1,6 @@
 import { sameValue } from "../config/same-value.ts";
 import type { Settings } from "../config/settings.ts";
+import { tlsPorts } from "../config/tls-files.ts";
 import { type Variable, variables } from "../config/variables.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 
@@ -75,14 +76,12 @@ export function takeOver(
     if (isTaken) settings[setting] = value;
     (isTaken ? changed : fixed).push(name);
   }
-  for (const [setting, name] of [
-    ["tls", "LATCHKEY_TLS_CERT"],
-    ["internalTls", "LATCHKEY_INTERNAL_TLS_CERT"],
-  ] as const) {
+  for (const { identity, cert } of Object.values(tlsPorts)) {
+    const { name } = variables[cert];
     // Between cleartext and TLS only a start changes: the files are then among the settings that are fixed.
-    if (current[setting] === undefined || next[setting] === undefined) continue;
-    if (fixed.includes(name) || sameValue(next[setting], current[setting])) continue;
-    settings[setting] = next[setting];
+    if (current[identity] === undefined || next[identity] === undefined) continue;
+    if (fixed.includes(name) || sameValue(next[identity], current[identity])) continue;
+    settings[identity] = next[identity];
     changed.push(name);
   }
   return { settings: settings as unknown as Settings, changed, fixed };

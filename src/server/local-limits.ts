@@ -2,33 +2,17 @@ import { join } from "node:path";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Settings } from "../config/settings.ts";
-import { bytesOfRows } from "../domain/window-rows.ts";
 import { WindowTable } from "../domain/window-table.ts";
-import { LocalLimiter } from "../ratelimit/local/local-limiter.ts";
+import { LocalLimiter, windowNumbersFrom } from "../ratelimit/local/local-limiter.ts";
 import { type SavedWindows, saveWindows, takeSavedWindows } from "../ratelimit/local/saved-windows.ts";
-import { bytesOfGuard, SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
-import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { WindowHub } from "../ratelimit/local/window-hub.ts";
-import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
 import { WindowSync } from "../ratelimit/local/window-sync.ts";
-import type { WindowMemory } from "../threads/methods.ts";
-
-export interface LocalLimits {
-  readonly limiter: LocalLimiter;
-  readonly table: WindowTable;
-  /** Is told which windows have changed; undefined if this replica is alone. */
-  readonly listener: WindowListener | undefined;
-  /** The shared memory of the windows; undefined with one thread. */
-  readonly windowMemory: WindowMemory | undefined;
-  /** This replica's name, unique among replicas. */
-  readonly replica: string;
-  /** Sends the last report to the other replicas and saves the open windows. No permit may be taken afterwards. */
-  stop(): Promise<void>;
-}
 
 interface LocalLimitsDeps extends Ambient {
   readonly settings: Settings;
   readonly hub: WindowHub | undefined;
+  /** The number of this worker, from 1 on. Each saves its own windows. */
+  readonly worker?: number | undefined;
 }
 
 const tickMs = 100;
@@ -37,25 +21,22 @@ const sweepTicks = 20;
 const sweepMin = 1000;
 
 /** Local limits of this replica: restored from the last run, and synchronised with other replicas if there is a hub. */
-export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
+export function startLocalLimits(deps: LocalLimitsDeps) {
   const { settings, hub, clock, random, metrics, log } = deps;
-  const file = join(settings.dataDir, `windows-${settings.port}`);
+  // The first worker goes on with the windows of a process without workers.
+  const suffix = (deps.worker ?? 1) > 1 ? `-${deps.worker}` : "";
+  const file = join(settings.dataDir, `windows-${settings.port}${suffix}`);
   const saved = takeSaved(file, deps);
   const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
   const { windowsMax, freeWindowsMax: freeStandingMax } = settings;
-  const windowMemory = settings.workers > 1 ? allocateWindowMemory(windowsMax + freeStandingMax) : undefined;
-  const table = new WindowTable(windowsMax, {
-    freeStandingMax,
-    nextGen: numbersFrom(random),
-    shared: windowMemory && { memory: windowMemory.rows, guard: new SharedRowGuard(windowMemory.guard) },
-  });
+  const table = new WindowTable(windowsMax, { freeStandingMax, nextGen: windowNumbersFrom(random) });
   for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
 
   const sync = hub && new WindowSync({ table, hub, replica, clock, metrics, log });
   const limiter = new LocalLimiter(table, deps, sync);
   metrics.gauge("latchkey_rate_limit_windows", "Windows of local rate limits in memory.", () => table.size);
   if (sync) {
-    const help = "Whether all windows of local rate limits can be told to the other replicas: 1 or 0.";
+    const help = "Whether all windows of local rate limits can be reported to the other replicas: 1 or 0.";
     metrics.gauge("latchkey_rate_limit_sync_up", help, () => Number(sync.isUp));
   }
 
@@ -73,23 +54,15 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
 
   return {
     limiter,
-    table,
-    listener: sync,
-    windowMemory,
+    /** This replica's name, unique among replicas. */
     replica,
+    /** Sends the last report to the other replicas and saves the open windows. No permit may be taken afterwards. */
     async stop() {
       stopped = true;
       clearTimeout(timer);
       await sync?.tick();
       save(file, { replica, windows: table.openWindows(clock.monotonicMs()) }, clock.nowMs(), log);
     },
-  };
-}
-
-function allocateWindowMemory(slotsMax: number): WindowMemory {
-  return {
-    rows: new SharedArrayBuffer(bytesOfRows(slotsMax)),
-    guard: new SharedArrayBuffer(bytesOfGuard(slotsMax)),
   };
 }
 

@@ -32,21 +32,25 @@ export function applyMigrations(
 }
 
 async function withEngine<Result>(
-  { databaseUrl, dataDir, storeMustExist }: Settings,
+  settings: Settings,
   clock: Clock,
   use: (engine: SqlEngine, known: readonly Migration[]) => Promise<Result>,
   onIndexBuild?: BuildIndexOptions["onIndexBuild"],
 ): Promise<Result> {
-  if (databaseUrl !== undefined) {
-    const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1, onIndexBuild });
+  const { databaseUrl, dataDir, storeMustExist } = settings;
+  const useIt = async (engine: SqlEngine & { close(): Promise<void> }, known: readonly Migration[], where: string) => {
     try {
-      if (storeMustExist) await requireData(engine, "the database");
-      return await use(engine, pgMigrations);
-    } catch (error) {
-      throw orRefused(error);
+      if (storeMustExist) await requireData(engine, where);
+      return await use(engine, known);
     } finally {
       await engine.close();
     }
+  };
+  if (databaseUrl !== undefined) {
+    const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1, onIndexBuild });
+    return useIt(engine, pgMigrations, "the database").catch((error: unknown) => {
+      throw orRefused(error);
+    });
   }
   if (storeMustExist) requireDataFile(databaseFileIn(dataDir));
   const folder = claimDataFolder(dataDir);
@@ -54,11 +58,5 @@ async function withEngine<Result>(
     throw cause;
   };
   const engine = await openSqliteEngine({ file: folder.databaseFile, clock, metrics: createMetrics(), onDeath });
-  try {
-    if (storeMustExist) await requireData(engine, `the data folder ${dataDir}`);
-    return await use(engine, migrations);
-  } finally {
-    await engine.close();
-    folder.release();
-  }
+  return useIt(engine, migrations, `the data folder ${dataDir}`).finally(() => folder.release());
 }

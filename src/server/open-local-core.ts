@@ -1,36 +1,23 @@
-import type { Ambient } from "../ambient/ambient.ts";
-import type { Clock } from "../ambient/clock.ts";
+import { existsSync } from "node:fs";
 import { sameValue } from "../config/same-value.ts";
-import type { Settings } from "../config/settings.ts";
 import type { Core } from "../core/core.ts";
 import { LedgerProbe } from "../core/serve/ledger-probe.ts";
 import { slowWaitMaxMs } from "../domain/deadlines.ts";
-import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import { explainPermission } from "../rpc/all-endpoints.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import type { Management } from "../store/management.ts";
-import { requireApis } from "../store/require-apis.ts";
+import { requireApis } from "../store/management.ts";
 import type { CheckRootKey } from "../store/root-access.ts";
 import type { Store } from "../store/store.ts";
 import { createReadHolders } from "../usecases/read-holders.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
-import type { LiveSettings } from "./live-settings.ts";
 import { openStore, untilAvailable } from "./open-store.ts";
 import type { OpenedCore } from "./opened-core.ts";
-import type { Teardown } from "./teardown.ts";
-import { rootKeyFileOf, writeRootKey } from "./write-root-key.ts";
-
-export interface LocalCoreOptions extends Ambient {
-  readonly settings: Settings;
-  readonly live: LiveSettings;
-  readonly waitingRoom: WaitingRoom;
-  readonly teardown: Teardown;
-  readonly onFatal: (cause: unknown) => void;
-  readonly ledgerClock?: Pick<Clock, "nowMs">;
-}
+import type { StartOptions } from "./running-server.ts";
+import { rootKeyFileFix, rootKeyFileOf, writeRootKey } from "./write-root-key.ts";
 
 export interface LocalCore extends OpenedCore {
   readonly core: Core & { readonly usage: CoalescingUsageLedger };
@@ -47,7 +34,7 @@ const tidyEveryMs = 3_600_000;
 const dayMs = 86_400_000;
 
 /** A core in this process: the store with its ledgers, and the root keys. */
-export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCore> {
+export async function openLocalCore(options: StartOptions): Promise<LocalCore> {
   const { settings, live, waitingRoom, teardown, clock, log, metrics } = options;
   const watch = new LedgerWatch(options);
   const { store, usable } = await openStore({ ...options, watch });
@@ -72,7 +59,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     // Not waited for: a slow store must not delay what this process does with a root key that is left out.
     void retireGenerated();
     rootKeys.announceChange().catch((error: Error) => {
-      log.warn("could not tell others that root keys have changed", { reason: error.message });
+      log.warn("could not announce that root keys have changed", { reason: error.message });
     });
   });
   const check: CheckRootKey = (presented) => rootKeys.check(presented);
@@ -114,7 +101,11 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     prepare: (isStopping) => untilAvailable(() => rootKeys.areAny(), isStopping),
     async completeStart() {
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
-      const generated = await rootKeys.generateFirst((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
+      const file = rootKeyFileOf(settings);
+      const generated = await rootKeys.generateFirst((rootKey) => writeRootKey(file, rootKey));
+      // With Postgres the file may be in the folder of another replica.
+      if (settings.databaseUrl === undefined && !existsSync(file) && (await rootKeys.isGeneratedOnly()))
+        log.warn("the only root key is the generated one, and its file is missing", { file, fix: rootKeyFileFix });
       await retireGenerated();
       tidy();
       tidying = setInterval(tidy, tidyEveryMs).unref();
@@ -123,7 +114,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
   };
 }
 
-function probeLedger(store: Store, { clock, metrics }: Ambient): LedgerProbe {
+function probeLedger(store: Store, { clock, metrics }: StartOptions): LedgerProbe {
   const isInProcess = store.roundTripMs === undefined;
   const probe = new LedgerProbe(store.permitLanes, clock, isInProcess ? slowWaitMaxMs : undefined);
   const help = "Whether the permit ledger answers this coordinator: 1 or 0.";
@@ -131,12 +122,9 @@ function probeLedger(store: Store, { clock, metrics }: Ambient): LedgerProbe {
   return probe;
 }
 
-function createCoordinator(
-  permitLanes: Store["permitLanes"],
-  ambient: Pick<Ambient, "clock" | "metrics">,
-): Coordinator {
-  const coordinator = new Coordinator(permitLanes, ambient);
+function createCoordinator(permitLanes: Store["permitLanes"], options: StartOptions): Coordinator {
+  const coordinator = new Coordinator(permitLanes, options);
   const help = "Seconds since the permit ledger last answered. It is asked only when somebody wants permits.";
-  ambient.metrics.gauge("latchkey_permit_ledger_silent_seconds", help, () => coordinator.silentMs / 1000);
+  options.metrics.gauge("latchkey_permit_ledger_silent_seconds", help, () => coordinator.silentMs / 1000);
   return coordinator;
 }

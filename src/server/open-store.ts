@@ -1,8 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Ambient } from "../ambient/ambient.ts";
-import type { Clock } from "../ambient/clock.ts";
-import type { Settings } from "../config/settings.ts";
-import { shownPostgresUrl } from "../domain/postgres-url.ts";
+import { printablePostgresUrl } from "../domain/postgres-url.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { createDeferredStore } from "../store/deferred-store.ts";
@@ -12,13 +9,9 @@ import { copiedProblem } from "../store/sqlite/copied-mark.ts";
 import { claimDataFolder, DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
 import { DatabaseWatch, reasonOf } from "./database-watch.ts";
+import type { StartOptions } from "./running-server.ts";
 
-export interface OpenStoreOptions extends Ambient {
-  readonly settings: Settings;
-  readonly watch: LedgerWatch;
-  readonly onFatal: (cause: unknown) => void;
-  readonly ledgerClock?: Pick<Clock, "nowMs">;
-}
+type OpenStoreOptions = StartOptions & { readonly watch: LedgerWatch };
 
 /**
  * How long a start waits for its store before it listens. A replica that listens earlier would get requests from load
@@ -67,7 +60,8 @@ const retryMs = 500;
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
   const { storeMustExist: mustExist } = settings;
-  const onCreated = () => ambient.log.warn(createdText, { database: shownPostgresUrl(url.reveal()) });
+  const database = printablePostgresUrl(url.reveal());
+  const onCreated = () => ambient.log.warn(createdText, { database });
   const options = { lanes, usageTimeoutMs, connectionsMax, mustExist, onCreated };
   const { store, fulfil } = createDeferredStore(lanes);
   const watch = new DatabaseWatch(ambient);
@@ -77,7 +71,7 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   const onIndexBuild = (index: string, by: string) =>
     ambient.log.info("an index is built; this replica is ready afterwards", { index, by });
   const open = async () => {
-    let toldReason: string | undefined;
+    let lastReason: string | undefined;
     const { openPostgresStore } = await import("../store/postgres/open-postgres-store.ts");
     for (let tries = 0; !signal.aborted; tries++) {
       try {
@@ -89,8 +83,8 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
         if (!(error instanceof Unavailable)) throw error;
         if (signal.aborted) return;
         const reason = reasonOf(error);
-        if (tries === 0 || reason !== toldReason) ambient.log.warn("waiting for the database", { reason });
-        toldReason = reason;
+        if (tries === 0 || reason !== lastReason) ambient.log.warn("waiting for the database", { database, reason });
+        lastReason = reason;
         await delay(retryMs);
       }
     }

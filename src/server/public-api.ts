@@ -6,46 +6,46 @@ import { createHttpDate } from "../ambient/http-date.ts";
 import type { AdjustableLog } from "../ambient/log.ts";
 import { OtlpExporter } from "../ambient/otlp-exporter.ts";
 import type { TracingOptions } from "../ambient/tracing-options.ts";
+import type { Settings } from "../config/settings.ts";
+import type { TlsIdentity } from "../config/tls-files.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import { Secret } from "../domain/secret.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { createAllEndpoints } from "../rpc/all-endpoints.ts";
-import { type ErrorCode, setPublicUrl } from "../rpc/api-error.ts";
+import { setPublicUrl } from "../rpc/api-error.ts";
 import { authzPath } from "../rpc/authz/authz-contract.ts";
-import { createAuthzHandler } from "../rpc/authz/authz-handler.ts";
+import { authzHandler, createAuthzPage } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { traceCalls } from "../rpc/call-spans.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { allowOrigins } from "../rpc/cors.ts";
-import { createDocsHandler } from "../rpc/docs-page.ts";
-import { ErrorLog } from "../rpc/error-log.ts";
+import { createDocsPage } from "../rpc/docs-page.ts";
+import { createRefusals, ErrorLog } from "../rpc/error-log.ts";
+import { createHotGrpc, type TakeStream } from "../rpc/fast-path/hot-grpc.ts";
+import { Http1FastPath } from "../rpc/fast-path/http1-fast-path.ts";
 import { createForward } from "../rpc/forwarded-calls.ts";
-import { createGateway } from "../rpc/gateway.ts";
+import { createGateway, createGatewayPages } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
-import { createHomeHandler } from "../rpc/home.ts";
-import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
-import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
-import type { HttpHandler } from "../rpc/http-handler.ts";
-import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
+import { createHomePage } from "../rpc/home.ts";
+import { type HttpHandler, servedByNode } from "../rpc/http-handler.ts";
 import { type RoutedMethod, routedMethodsOf } from "../rpc/json-call.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
-import { prepareLater } from "../rpc/prepare-later.ts";
-import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
+import { createOpenApiPage, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
+import { prepareLater } from "../rpc/validate.ts";
 import { VerificationLog } from "../rpc/verification-log.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { CheckRootKey, ReadHolders } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { ServingSettings } from "../threads/methods.ts";
 import type { OpenedCore } from "./opened-core.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 import type { TlsOptions } from "./port/tls-handshakes.ts";
+import type { Serving } from "./serving.ts";
 
 export interface PublicApiDeps extends Ambient {
   readonly log: AdjustableLog;
@@ -56,7 +56,7 @@ export interface PublicApiDeps extends Ambient {
   readonly checkRootKey: CheckRootKey;
   readonly readHolders: ReadHolders;
   readonly manages: OpenedCore["manages"];
-  /** Whether hot methods are served by hand and by their codecs where they can be. */
+  /** Whether the fast path serves what it can, and hot methods have their codecs. */
   readonly fastPath: boolean;
   /** `required`: methods that are public otherwise need a root key with their permission too. */
   readonly verifyAuth: "open" | "required";
@@ -72,19 +72,24 @@ export interface PublicApiDeps extends Ambient {
   readonly refreshReadiness?: () => MaybePromise<void>;
 }
 
+/** The settings of the public port that may change while it is served. */
+export interface ServingSettings extends Pick<Settings, "connectionsMax" | "logLevel" | "logVerifications"> {
+  /** Absent: cleartext. */
+  readonly tls: Pick<TlsIdentity, "certPem" | "keyPem"> | undefined;
+}
+
 /** Each takes about ten kilobytes. */
 const watchesMax = { total: 1000, perConnection: 20 };
 /** Reflection, and watches in other protocols. Each takes about sixty kilobytes. */
 const connectStreamsMax = { total: 100, perConnection: 10 };
 
-export interface PublicApi {
+export interface PublicApi extends Serving {
   readonly onePort: OnePort;
   /** Answers the requests that Node's own servers read. */
   readonly listener: RequestListener;
   setReady(ready: boolean): void;
   reload(settings: ServingSettings): void;
-  readonly stopStreams: () => void;
-  /** Stops listening, then sends what was traced. As `Serving.close`. */
+  /** Stops listening, then sends what was traced. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -94,7 +99,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   setPublicUrl(deps.publicUrl);
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
-  const shownServices = [...services, Health];
+  const reflectedServices = [...services, Health];
   const verificationLog = new VerificationLog(deps, settings.logVerifications);
   const exporter = tracing && new OtlpExporter(tracing, deps);
   const errorLog = new ErrorLog(deps);
@@ -108,7 +113,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   );
   const health = createHealth(
     readiness,
-    shownServices.map((service) => service.typeName),
+    reflectedServices.map((service) => service.typeName),
   );
 
   const onStreamRefused = () => deps.metrics.shed("stream");
@@ -119,7 +124,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     endpoints: [...endpoints, ...health.endpoints],
     addStreams(router) {
       health.addWatch(router);
-      addReflection(router, shownServices);
+      addReflection(router, reflectedServices);
     },
     runCall,
     shutdownSignal: shutdown.signal,
@@ -127,26 +132,31 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   });
   const methods = routedMethodsOf(routes, endpoints, fastPath ? hotMethods : []);
   const verifyKey = endpoints.find(({ method }) => method === KeysService.method.verifyKey) as Endpoint;
+  const authz = createAuthzPage(verifyKey, runCall, deps);
+  /** What is answered without a body. */
+  const ownPages = new Map([
+    ...createProbes(readiness),
+    ["/", createHomePage()] as const,
+    ["/openapi.json", createOpenApiPage()] as const,
+    ["/docs", createDocsPage()] as const,
+  ]);
   const handlers = new Map([
     ...createGateway(methods, runCall),
     ...connectEndpoints,
-    ...createProbes(readiness),
-    ["/", createHomeHandler()] as const,
-    ["/openapi.json", createOpenApiHandler()] as const,
-    ["/docs", createDocsHandler()] as const,
-    [authzPath, createAuthzHandler(verifyKey, runCall, deps)] as const,
+    ...servedByNode(ownPages),
+    [authzPath, authzHandler(authz)] as const,
   ]);
-  if (deps.corsOrigins.length > 0) {
+  const pages = new Map([...createGatewayPages(methods, runCall), ...ownPages, [authzPath, authz] as const]);
+  const ignoresOrigin = deps.corsOrigins.length === 0;
+  if (!ignoresOrigin) {
     const origins = new Set(deps.corsOrigins);
     for (const path of publicPathsOf(methods)) {
       handlers.set(path, allowOrigins(handlers.get(path) as HttpHandler, origins));
+      pages.delete(path);
     }
   }
   const newRequestId = createRequestIds(deps);
-  const onRefused = (code: ErrorCode, requestId: string) => {
-    deps.metrics.requestRefused(code);
-    errorLog.add(code, requestId);
-  };
+  const { onRefused, malformed, overloaded } = createRefusals(errorLog, newRequestId, deps.metrics);
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -159,18 +169,22 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const onePort = new OnePort({
     listener,
     ...(fastPath && {
-      byHand: new JsonByHand({
+      fastPath: new Http1FastPath({
         methods,
+        pages,
+        nodePaths: new Set(handlers.keys()),
+        ignoresOrigin,
         runCall,
         newRequestId,
         log: deps.log,
+        onRefused,
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: timeouts.keepAliveMs,
         isTracing: tracing !== undefined,
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
-    malformed: (error) => malformedResponse(error, newRequestId(), onRefused),
+    malformed,
     onHttp1Request: (readBy) => deps.metrics.http1Request(readBy),
     guard: new Guard(deps),
     timeouts,
@@ -179,17 +193,15 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     onHandshakeFailed: () => deps.metrics.handshakeFailed("public"),
     connectionLimit: {
       connectionsMax: settings.connectionsMax,
-      response() {
-        const requestId = newRequestId();
-        errorLog.add("SERVICE_UNAVAILABLE", requestId);
-        return overloadedResponse(requestId);
-      },
+      response: overloaded,
       onRejected: () => deps.metrics.shed("connection"),
     },
   });
   return {
     onePort,
     listener,
+    listen: (port, host) => onePort.listen(port, host),
+    startShutdown: () => onePort.startShutdown(),
     setReady(ready) {
       readiness.set(ready);
       if (ready) prepareLater(endpoints);
@@ -216,7 +228,7 @@ function publicPathsOf(methods: readonly RoutedMethod[]): string[] {
 }
 
 export function tlsOptionsOf({ tls }: Pick<ServingSettings, "tls">): TlsOptions | undefined {
-  return tls && { cert: tls.cert, key: new Secret(tls.key), versionMin: "TLSv1.2" };
+  return tls && { cert: tls.certPem, key: tls.keyPem, versionMin: "TLSv1.2" };
 }
 
 /** Offers a stream to the first, then to the second if the first does not take it. */

@@ -1,31 +1,17 @@
-import type { Ambient } from "../ambient/ambient.ts";
-import type { Settings } from "../config/settings.ts";
 import type { Core } from "../core/core.ts";
 import { permitTimeoutMs } from "../domain/deadlines.ts";
-import type { WaitingRoom } from "../domain/waiting-room.ts";
-import type { InspectingLimiter } from "../ratelimit/limiter.ts";
-import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
+import { counterOfOwner } from "../domain/subject.ts";
+import { limiterByMode } from "../ratelimit/limiter.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
-import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
+import type { Change } from "../store/changes.ts";
+import { startLocalLimits } from "./local-limits.ts";
 import { redisAccessOf } from "./redis-access.ts";
+import type { StartOptions } from "./running-server.ts";
 
-export interface RateLimits {
-  readonly limiter: InspectingLimiter;
-  readonly local: LocalLimits;
-  /** A limit of the key or owner was changed, or it was deleted: by the key's id, or the owner's counter. */
-  holderChanged(holder: string): void;
-  /** Sends the last report, returns permits and saves windows. No permit may be taken afterwards. */
-  stop(): Promise<void>;
-}
-
-export interface RateLimitsDeps extends Ambient {
-  readonly settings: Settings;
-  readonly core: Pick<Core, "joinPermits" | "windows" | "pathMs">;
-  readonly waitingRoom: WaitingRoom;
-}
+type RateLimitsDeps = StartOptions & { readonly core: Core };
 
 /** The rate limits of a front: local windows, and pools of permits that come from the core. */
-export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits> {
+export async function startRateLimits(deps: RateLimitsDeps) {
   const { settings, core, metrics } = deps;
   const redis = await connectRedis(deps);
   const local = startLocalLimits({ ...deps, hub: redis ?? core.windows });
@@ -39,8 +25,17 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
-    local,
-    holderChanged: (holder) => strict.holderChanged(holder),
+    /** This replica's name, unique among replicas. */
+    replica: local.replica,
+    /** A limit of the key or owner may have been changed. */
+    invalidate(change: Change) {
+      if (change.kind === "key") strict.holderChanged(change.keyId);
+      if (change.kind === "owner") strict.holderChanged(counterOfOwner(change.ownerId));
+    },
+    /** Without knowing the holder there is nothing to do: the ledger has the limits that are in force. */
+    invalidateAll() {},
+    newsIsCurrent() {},
+    /** Sends the last report, returns permits and saves windows. No permit may be taken afterwards. */
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);
       redis?.close();

@@ -12,7 +12,7 @@ export class ReadyState {
   constructor(health: StoreHealth | undefined, notify: (ready: boolean) => MaybePromise<void>) {
     this.#health = health;
     this.#notify = notify;
-    // It fails only if a thread has died, and that ends the process anyway.
+    // A worker that has gone needs no answer.
     health?.onChange(() => void this.#update().catch(() => {}));
   }
 
@@ -20,7 +20,7 @@ export class ReadyState {
     return this.#isStopping;
   }
 
-  /** Requests may come, unless the process stops already. Resolves when all serving threads know. */
+  /** Requests may come, unless the process stops already. Resolves when all workers know. */
   async open(): Promise<void> {
     if (this.#isStopping) return;
     this.#isOpen = true;
@@ -32,7 +32,7 @@ export class ReadyState {
     this.#isStopping = true;
   }
 
-  /** No more requests should come. Resolves when all serving threads know. */
+  /** No more requests should come. Resolves when all workers know. */
   async close(): Promise<void> {
     this.startStop();
     this.#isOpen = false;

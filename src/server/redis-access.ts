@@ -3,9 +3,6 @@ import { parseRedisUrl } from "../domain/redis-url.ts";
 import type { RedisAccess } from "../ratelimit/redis/locate-server.ts";
 
 /** How to reach Redis; undefined if none is configured. */
-export function redisAccessOf({
-  redisUrl,
-  redisCa,
-}: Partial<Pick<Settings, "redisUrl" | "redisCa">>): RedisAccess | undefined {
+export function redisAccessOf({ redisUrl, redisCa }: Partial<Settings>): RedisAccess | undefined {
   return redisUrl && { servers: parseRedisUrl(redisUrl.reveal()), ca: redisCa };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { Ambient } from "../ambient/ambient.ts";
-import { internalPortProblems } from "../config/internal-port-problems.ts";
+import { internalPortConflicts } from "../config/setting-conflicts.ts";
 import {
   type Environment,
   readSettings,
@@ -27,8 +27,8 @@ export interface ReloadOptions extends Pick<Ambient, "log"> {
 export class Reload {
   readonly #options: ReloadOptions;
   readonly #timer: NodeJS.Timeout;
-  /** The last thing that was logged of files that cannot be used, or not without a restart. */
-  #told = "";
+  /** The last warning about files that cannot be used, or not without a restart. */
+  #lastWarning = "";
   #wasFileEmpty: boolean;
   #running: Promise<void> = Promise.resolve();
 
@@ -58,14 +58,14 @@ export class Reload {
       const { settings, changed, fixed } = takeOver(live.current, read.settings);
       if (read.isFileEmpty && !this.#wasFileEmpty) {
         // Emptied to be written again, most likely.
-        throw new SettingsError(["LATCHKEY_SETTINGS_FILE names a file that is empty"], undefined, {});
+        throw new SettingsError(["LATCHKEY_SETTINGS_FILE names a file that is empty"]);
       }
       // New values beside old ones that stay: the rules have to hold for what is then in force.
-      const problems = internalPortProblems(settings, settings.internalSecrets.length > 0);
-      if (problems.length > 0) throw new SettingsError(problems, undefined, {});
+      const problems = internalPortConflicts(settings, settings.internalSecrets.length > 0);
+      if (problems.length > 0) throw new SettingsError(problems);
       this.#wasFileEmpty = read.isFileEmpty;
       const names = fixed.join(", ");
-      if (fixed.length === 0) this.#told = "";
+      if (fixed.length === 0) this.#lastWarning = "";
       else this.#warn("some new settings need a restart: the old ones stay", { settings: names });
       if (changed.length === 0) return false;
       await live.replace(settings);
@@ -80,9 +80,9 @@ export class Reload {
 
   /** Once, however often the same is found. */
   #warn(message: string, fields: Readonly<Record<string, string>>): void {
-    const told = JSON.stringify([message, fields]);
-    if (told === this.#told) return;
-    this.#told = told;
+    const warning = JSON.stringify([message, fields]);
+    if (warning === this.#lastWarning) return;
+    this.#lastWarning = warning;
     this.#options.log.warn(message, fields);
   }
 }

@@ -1,12 +1,14 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
+import { measureEventLoopDelay } from "../ambient/event-loop-delay.ts";
 import type { AdjustableLog } from "../ambient/log.ts";
-import type { MetricsRegistry } from "../ambient/metrics.ts";
+import { createMetrics } from "../ambient/metrics.ts";
 import type { Environment, Settings } from "../config/settings.ts";
+import type { MainProcess } from "../core/remote/remote-core.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { WaitingRoom } from "../domain/waiting-room.ts";
-import type { LiveSettings } from "./live-settings.ts";
-import type { Teardown } from "./teardown.ts";
+import { WaitingRoom } from "../domain/waiting-room.ts";
+import { LiveSettings } from "./live-settings.ts";
+import { Teardown } from "./teardown.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -19,9 +21,6 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** A server of any role. */
-export type StartedServer = Omit<RunningServer, "reload">;
-
 export interface ServerOptions extends Pick<Ambient, "clock" | "random"> {
   readonly log: AdjustableLog;
   readonly settings: Settings;
@@ -33,11 +32,25 @@ export interface ServerOptions extends Pick<Ambient, "clock" | "random"> {
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
-/** What the parts of every role need. */
-export interface StartOptions extends ServerOptions {
-  readonly live: LiveSettings;
-  readonly metrics: MetricsRegistry;
-  readonly waitingRoom: WaitingRoom;
-  /** Every part that is started is added to it. */
-  readonly teardown: Teardown;
+/** What the parts of every role need. Every part that is started is added to `teardown`. */
+export interface StartOptions extends ServerOptions, Readonly<ReturnType<typeof createProcessParts>> {
+  /** In a worker: its number, from 1 on. */
+  readonly worker?: number;
+  /** In a worker whose core is in its main process. */
+  readonly mainProcess?: MainProcess | undefined;
+}
+
+/** What every process of the service has, be it the main one or a worker. */
+export function createProcessParts({ settings, log }: Pick<ServerOptions, "settings" | "log">, name: string) {
+  const metrics = createMetrics(name === "main" ? {} : { worker: name });
+  metrics.addProcessMetrics();
+  const waitingRoom = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
+  const live = new LiveSettings(settings);
+  live.follow(({ callsMax, logLevel }) => {
+    waitingRoom.resize(callsMax);
+    log.setLevel(logLevel);
+  });
+  const teardown = new Teardown(log);
+  teardown.add("event loop delay", measureEventLoopDelay(name, metrics));
+  return { metrics, waitingRoom, live, teardown };
 }

@@ -11,6 +11,10 @@ export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir"
   return join(dataDir, databaseUrl === undefined ? "root-key" : "root-key-postgres");
 }
 
+/** What to do if its file is gone. */
+export const rootKeyFileFix =
+  "put the file back, or set a root key of your own: docs/operations.md, Replacing the root key";
+
 /**
  * Writes a generated root key, readable by its owner only, before the key becomes valid. Replicas on Postgres may share
  * the folder: if the file exists, its key may become the valid one, so ours goes into another file first.

@@ -3,7 +3,7 @@ import { type Command, resourceOf, targetIdOf } from "./commands.ts";
 import type { Management, Outcome } from "./management.ts";
 
 /**
- * Announces every change of what may be remembered somewhere after COMMIT, also one whose outcome is not known, to each of
+ * Announces every change of what may be cached somewhere after COMMIT, also one whose outcome is not known, to each of
  * these in their order. The caches of this process come first: when a change is answered, none of them serves what was
  * changed as it was.
  */
@@ -32,6 +32,8 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
     outcome?.outcome === "done" ? outcome.changed.map((key) => ({ kind: "key", ...key }) as const) : undefined;
   switch (resourceOf(command)) {
     case "owner":
+      // The record stays as it is, as it does while keys of an API are ended.
+      if (command.kind === "endOwnerKeys") return keys ?? [];
       // One that is missing too: it may have been deleted by a change whose answer was lost.
       return [{ kind: "owner", ownerId: id, isNew: command.kind === "createOwner" }];
     case "rootKey":
@@ -47,10 +49,10 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
   }
 }
 
-/** All at once: one after the other, hundreds would each wait for threads and for Redis. One that fails stops no other. */
+/** All together: one after the other, hundreds would each wait for workers and for Redis. One that fails stops no other. */
 export async function announceAll(changes: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
-  const told = await Promise.allSettled(changes.map((change) => announce(change, audiences)));
-  for (const each of told) if (each.status === "rejected") throw each.reason;
+  const announced = await Promise.allSettled(changes.map((change) => announce(change, audiences)));
+  for (const each of announced) if (each.status === "rejected") throw each.reason;
 }
 
 /** One that fails does not keep the change from the others. */

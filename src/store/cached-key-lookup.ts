@@ -41,13 +41,12 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   #servedUntilMs = Number.NEGATIVE_INFINITY;
   /**
    * Keys that may have changed while the digests of their secrets were unknown, and since when. They are not served from
-   * the cache until younger news is current: if they changed, that has told so, with digests. Ordered by the moment.
+   * the cache until younger news is current: if they changed, a report with their digests has come. Ordered by the moment.
    * Searching the cache for them would block everything for a tenth of a second.
    */
   readonly #outdated = new Map<string, number>();
   /** Look-ups under way. */
   readonly #lookups = new PendingLookups<Key | undefined>();
-  readonly #waitingRoom: WaitingRoom;
   /** Where callers wait whose texts this service cannot have made. */
   readonly #foreignRoom: WaitingRoom;
   #hasImportedKeys = false;
@@ -56,7 +55,6 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
-    this.#waitingRoom = options.waitingRoom;
     this.#foreignRoom = options.waitingRoom.part(foreignShare);
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
@@ -66,7 +64,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     return this.#keys.size;
   }
 
-  /** As everything that is remembered, it counts while news is current. */
+  /** Like everything cached, it counts while news is current. */
   get hasImportedKeys(): boolean {
     return this.#hasImportedKeys || this.#clock.monotonicMs() >= this.#servedUntilMs;
   }
@@ -84,8 +82,8 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   #lookUp(digest: string, isForeign: boolean): MaybePromise<Key | undefined> {
     return this.#lookups.lookUp(digest, {
       ask: () => (isForeign ? this.#store.findByDigest(digest, foreign) : this.#store.findByDigest(digest)),
-      room: isForeign ? this.#foreignRoom : this.#waitingRoom,
-      remember: (key) => this.#cache(digest, key),
+      room: isForeign ? this.#foreignRoom : this.#options.waitingRoom,
+      cache: (key) => this.#cache(digest, key),
       onAsked: (isShared) => this.#metrics.keyCache(isShared ? "shared" : "miss"),
     });
   }

@@ -4,7 +4,6 @@ import { sha256 } from "../ambient/crypto.ts";
 import type { Key } from "../domain/key.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { concernsApi, type Owner } from "../domain/owner.ts";
-import type { WaitingRoom } from "../domain/waiting-room.ts";
 import type { KeyCacheOptions } from "./cached-key-lookup.ts";
 import type { Change, ChangeCache } from "./changes.ts";
 import type { OwnerLookup, OwnersOfKeys } from "./key-lookup.ts";
@@ -16,14 +15,12 @@ const newOwnersMax = 100_000;
 /**
  * A cache of the records of owners, apart from keys: one change of an owner concerns all its keys. It is served while news of
  * changes is current, as keys are (adr 35). A key says whether its owner had a record when the key was looked up, so that of
- * owners without one nothing is asked. That there is no record is remembered like a record.
+ * owners without one nothing is asked. That there is no record is cached like a record.
  */
 export class CachedOwners implements OwnersOfKeys, ChangeCache {
   readonly #store: OwnerLookup;
   readonly #clock: Clock;
-  readonly #ttlMs: number;
-  readonly #ownersMax: number;
-  readonly #waitingRoom: WaitingRoom;
+  readonly #options: KeyCacheOptions;
   /** By id; the one that was learnt first makes room. */
   readonly #owners = new Map<string, Owner | undefined>();
   /** Owners whose records were made after keys of theirs may have been cached. */
@@ -32,12 +29,10 @@ export class CachedOwners implements OwnersOfKeys, ChangeCache {
   readonly #lookups = new PendingLookups<Owner | undefined>();
   #servedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(store: OwnerLookup, { ttlMs, keysMax, waitingRoom }: KeyCacheOptions, { clock }: Pick<Ambient, "clock">) {
+  constructor(store: OwnerLookup, options: KeyCacheOptions, { clock }: Pick<Ambient, "clock">) {
     this.#store = store;
     this.#clock = clock;
-    this.#ttlMs = ttlMs;
-    this.#ownersMax = keysMax;
-    this.#waitingRoom = waitingRoom;
+    this.#options = options;
   }
 
   get size(): number {
@@ -56,20 +51,20 @@ export class CachedOwners implements OwnersOfKeys, ChangeCache {
   }
 
   #find(ownerId: string, isFresh: boolean): MaybePromise<Owner | undefined> {
-    if (isFresh) this.#forget(ownerId);
+    if (isFresh) this.#evict(ownerId);
     const owner = this.#owners.get(ownerId);
     const isKnown = owner !== undefined || this.#owners.has(ownerId);
     if (isKnown && this.#clock.monotonicMs() < this.#servedUntilMs) return owner;
     return this.#lookups.lookUp(sha256(ownerId), {
       ask: () => this.#store.findOwner(ownerId),
-      room: this.#waitingRoom,
-      remember: (found) => this.#cache(ownerId, found),
+      room: this.#options.waitingRoom,
+      cache: (found) => this.#cache(ownerId, found),
     });
   }
 
   invalidate(change: Change): void {
     if (change.kind !== "owner") return;
-    this.#forget(change.ownerId);
+    this.#evict(change.ownerId);
     if (!change.isNew) return;
     this.#newOwners.add(change.ownerId);
     if (this.#newOwners.size <= newOwnersMax) return;
@@ -86,18 +81,18 @@ export class CachedOwners implements OwnersOfKeys, ChangeCache {
   }
 
   newsIsCurrent(atMs: number): void {
-    this.#servedUntilMs = Math.max(this.#servedUntilMs, atMs + this.#ttlMs);
+    this.#servedUntilMs = Math.max(this.#servedUntilMs, atMs + this.#options.ttlMs);
   }
 
-  #forget(ownerId: string): void {
+  #evict(ownerId: string): void {
     this.#owners.delete(ownerId);
     this.#lookups.outdate(sha256(ownerId));
   }
 
   #cache(ownerId: string, owner: Owner | undefined): Owner | undefined {
-    if (this.#ttlMs === 0) return owner;
+    if (this.#options.ttlMs === 0) return owner;
     this.#owners.set(ownerId, owner);
-    if (this.#owners.size > this.#ownersMax) {
+    if (this.#owners.size > this.#options.keysMax) {
       const [oldest] = this.#owners.keys();
       this.#owners.delete(oldest as string);
     }

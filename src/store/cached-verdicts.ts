@@ -10,8 +10,8 @@ import type { CheckRootKey } from "./root-access.ts";
 const verdictsMax = 10_000;
 
 /**
- * Remembers what is known of each root key that was presented, by its digest, until root keys change, and serves it while
- * news of changes is current. Nothing is remembered of texts that are no root key.
+ * Caches what is known of each root key that was presented, by its digest, until root keys change, and serves it while
+ * news of changes is current. Nothing is cached for texts that are no root key.
  */
 export class CachedVerdicts implements ChangeCache {
   readonly #check: CheckRootKey;
@@ -40,12 +40,12 @@ export class CachedVerdicts implements ChangeCache {
     const changes = this.#changes;
     return andThen(this.#check(presented), (verdict) => {
       if (verdict === undefined) this.#verdicts.delete(digest);
-      else if (changes === this.#changes) this.#remember(digest, verdict);
+      else if (changes === this.#changes) this.#cache(digest, verdict);
       return verdict;
     });
   }
 
-  #remember(digest: string, verdict: RootKeyVerdict): void {
+  #cache(digest: string, verdict: RootKeyVerdict): void {
     this.#verdicts.set(digest, verdict);
     if (this.#verdicts.size <= verdictsMax) return;
     const [oldest] = this.#verdicts.keys();

@@ -5,7 +5,7 @@ export interface ChangeFeed {
   /**
    * What has changed since the position. Resolves only if the ledger has confirmed, after the call, that it takes
    * commits: a primary that was cut off must not pass for the ledger. Without a position, or if changes since then may
-   * be missing from the feed, everything counts as changed. A change may be told more than once. Throws `Unavailable`.
+   * be missing from the feed, everything counts as changed. A change may be reported more than once. Throws `Unavailable`.
    */
   read(since: FeedPosition | undefined): Promise<FeedNews>;
 }
@@ -14,12 +14,12 @@ export interface ChangeFeed {
 export interface FeedPosition {
   /** Positions of different epochs cannot be compared. It changes when the data is restored from a backup. */
   readonly epoch: string;
-  /** All changes of transactions below this one have been told. Others may still come, whenever they began. */
+  /** All changes of transactions below this one have been reported. Others may still come, whenever they began. */
   readonly transaction: number;
-  /** The latest heartbeat before the position. A database without it has lost commits: it cannot tell what changed. */
+  /** The latest heartbeat before the position. A database without it has lost commits: it does not know what changed. */
   readonly heartbeat?: { readonly reader: string; readonly count: number };
-  /** Changes at or above `transaction` that were told too, so that the same session need not tell them again. */
-  readonly told?: { readonly session: string; readonly snapshot: string };
+  /** Changes at or above `transaction` that were reported too: the same session need not report them again. */
+  readonly reported?: { readonly session: string; readonly snapshot: string };
 }
 
 export interface FeedNews {

@@ -1,4 +1,4 @@
-/** A change of stored data, as caches are told of it. Plain data: it goes to other threads, replicas and edges. */
+/** A change of stored data, as caches receive it. Plain data: it goes to other processes, replicas and edges. */
 export type Change =
   | ({ readonly kind: "key" } & KeyChange)
   /** The record of an owner was made, changed or removed. `isNew`: its keys may have been looked up before there was one. */
@@ -19,7 +19,7 @@ export interface OwnerChange {
   readonly isNew: boolean;
 }
 
-/** Who is told of changes that are made in this process: its own caches, and other replicas. */
+/** Who receives the changes that are made in this process: its own caches, and other replicas. */
 export interface ChangeAudience {
   /**
    * Own caches: resolves when none of them serves what was changed as it was, and rejects with `Unavailable` if that is not
@@ -29,17 +29,17 @@ export interface ChangeAudience {
   broadcast(change: Change): Promise<void>;
 }
 
-/** A cache of stored data: of this thread, or of several. */
+/** A cache of stored data: of this process, or of several. */
 export interface ChangeCache {
   /** Something was changed or removed. A cache that holds nothing of this kind does nothing. */
   invalidate(change: Change): void;
   /** Anything may have been changed or removed. */
   invalidateAll(): void;
-  /** Every change that was committed before this moment has been told, by monotonic time. */
+  /** Every change that was committed before this moment has been reported, by monotonic time. */
   newsIsCurrent(atMs: number): void;
 }
 
-/** Tells a cache of this thread. */
+/** Reports changes to a cache of this process. */
 export function audienceOf(cache: Pick<ChangeCache, "invalidate">): ChangeAudience {
   return { broadcast: async (change) => cache.invalidate(change) };
 }

@@ -1,6 +1,5 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import { CoalescingLanes, type SubjectGroup } from "../batching/coalescing-lanes.ts";
-import { commitLive, type LiveGroup } from "../batching/commit-live.ts";
+import { type BatchEntry, KeyedBatcher } from "../batching/keyed-batcher.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { Spend } from "../domain/verification.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
@@ -19,86 +18,8 @@ import {
   type UsageLedger,
 } from "./usage-ledger.ts";
 
-/** The runs of one caller: of a verification, or of an edge. */
-interface WaitingCharge {
-  readonly runs: readonly ChargeRun[];
-  readonly expiresAtMs: number;
-  readonly isSpend: boolean;
-  /** Decided when the batch is formed. */
-  isExecuted: boolean;
-}
-
-/** What was committed of a group: its callers' runs with equal neighbours merged, and their results. */
-interface SettledGroup {
-  readonly charges: readonly Charge[];
-  readonly results: readonly ChargeResult[];
-}
-
 /** Most runs of one commit. */
 const commitRunsMax = 2000;
-
-const notExecuted = { outcome: "notExecuted" } as const;
-/** One use of a caller in this process. All of them share it: an object for each would cost time. */
-const oneUse: WaitingCharge = {
-  runs: [{ cost: 1, count: 1 }],
-  expiresAtMs: Number.POSITIVE_INFINITY,
-  isSpend: true,
-  isExecuted: true,
-};
-
-/**
- * Settles any number of waiting callers with few commits: all callers of one counter that wait are charged together, in
- * order of arrival, equal neighbours as one run. Callers with two counters gather at the one that they share.
- */
-export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
-  readonly #lanes: CoalescingLanes<WaitingCharge, SettledGroup | typeof notExecuted, Spend | ChargeOutcome>;
-
-  constructor(engines: readonly UsageEngine[], { clock, metrics, waitingRoom, watch }: UsageLedgerDeps) {
-    this.#lanes = new CoalescingLanes({
-      name: "usage",
-      commits: engines.map((engine) => (groups) => {
-        const nowMs = clock.monotonicMs();
-        for (const { callers } of groups) {
-          for (const { item } of callers) item.isExecuted = nowMs <= item.expiresAtMs;
-        }
-        return commitLive(
-          groups,
-          (item) => item.isExecuted,
-          (live) => settleGroups(engine, live),
-          notExecuted,
-        );
-      }),
-      splitResult(group, settled) {
-        if ("results" in settled) {
-          for (const result of settled.results) {
-            if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
-              watch?.onRefillAhead(result.refilledAheadMs);
-          }
-        }
-        return splitGroup(group, settled);
-      },
-      weight: { of: runsAdded, groupMax: runsMax, commitMax: commitRunsMax },
-      waitingLimit: waitingRoom,
-      clock,
-      metrics,
-    });
-  }
-
-  spend([own, shared]: SpentCounters, cost: number): Promise<Spend> {
-    if (shared === undefined && cost === 1) return this.#lanes.submit(own, oneUse) as Promise<Spend>;
-    const run = shared === undefined ? { cost, count: 1 } : { own, cost, count: 1 };
-    return this.#lanes.submit(shared ?? own, { ...oneUse, runs: [run] }) as Promise<Spend>;
-  }
-
-  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome> {
-    const charge = { runs, expiresAtMs, isSpend: false, isExecuted: true };
-    return this.#lanes.submit(subject, charge) as Promise<ChargeOutcome>;
-  }
-
-  drained(): Promise<void> {
-    return this.#lanes.drained();
-  }
-}
 
 interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
   /** Where callers wait for a commit. */
@@ -106,85 +27,225 @@ interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly watch?: LedgerWatch;
 }
 
-/** How many runs a caller adds to those of its group, behind the caller before it. */
-function runsAdded(charge: WaitingCharge, before: WaitingCharge | undefined): number {
-  if (charge === before) return 0;
-  const [first] = charge.runs;
-  const last = before?.runs.at(-1);
-  const isMerged = last !== undefined && last.cost === first?.cost && last.own === first.own;
-  return charge.runs.length - Number(isMerged);
-}
+/** Settles any number of waiting callers with few commits: all callers of one counter that wait are charged together. */
+export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
+  readonly #batcher: KeyedBatcher<ChargeEntry, readonly ChargeResult[]>;
+  readonly #waitingRoom: WaitingRoom;
+  readonly #watch: LedgerWatch | undefined;
 
-async function settleGroups(engine: UsageEngine, groups: readonly LiveGroup<WaitingCharge>[]): Promise<SettledGroup[]> {
-  const chargesOf = groups.map(mergedCharges);
-  const charges = chargesOf.flat();
-  const results = await engine.settle(charges);
-  if (results.length !== charges.length) throw new Error(`${results.length} results for ${charges.length} charges`);
-  let from = 0;
-  return chargesOf.map((charges) => {
-    const settled = { charges, results: results.slice(from, from + charges.length) };
-    from += charges.length;
-    return settled;
-  });
-}
+  constructor(engines: readonly UsageEngine[], { clock, metrics, waitingRoom, watch }: UsageLedgerDeps) {
+    this.#waitingRoom = waitingRoom;
+    this.#watch = watch;
+    this.#batcher = new KeyedBatcher({
+      name: "usage",
+      commits: engines.map((engine) => (batch) => this.#settle(engine, batch)),
+      take: (entry, nowMs) => this.#take(entry, nowMs),
+      weight: { of: ({ charges }) => charges.length, max: commitRunsMax },
+      clock,
+      metrics,
+    });
+  }
 
-/** The runs of all callers of a group, in order, as charges. */
-function mergedCharges({ subject, items }: LiveGroup<WaitingCharge>): readonly Charge[] {
-  const charges: (Charge & { count: number })[] = [];
-  let last: (Charge & { count: number }) | undefined;
-  let before: WaitingCharge | undefined;
-  for (const item of items) {
-    if (item === oneUse && before === oneUse && last !== undefined) {
-      last.count++;
-      continue;
+  spend(counters: SpentCounters, cost: number): Promise<Spend> {
+    return this.#submit(counters[1] ?? counters[0], spendRequest(counters, cost)) as Promise<Spend>;
+  }
+
+  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome> {
+    return this.#submit(subject, { runs, expiresAtMs, isSpend: false }) as Promise<ChargeOutcome>;
+  }
+
+  drained(): Promise<void> {
+    return this.#batcher.drained();
+  }
+
+  #submit(subject: string, request: ChargeRequest): Promise<Spend | ChargeOutcome> {
+    const waiting = this.#batcher.waiting(subject);
+    const refusal = this.#waitingRoom.enter(waiting === undefined ? 0 : waiting.waiting);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    if (waiting !== undefined) return waiting.join(request);
+    const entry = new ChargeEntry(subject, this.#waitingRoom);
+    const answer = entry.join(request);
+    this.#batcher.add(entry);
+    return answer;
+  }
+
+  /** Called by the batcher when an entry goes into a batch. */
+  #take(entry: ChargeEntry, nowMs: number): boolean {
+    const behind = entry.detachBehind();
+    if (behind !== undefined) this.#batcher.add(behind);
+    return entry.dropExpired(nowMs);
+  }
+
+  /** Called by the batcher with each batch. What it answers goes to `resolve` of the entries. */
+  async #settle(engine: UsageEngine, batch: readonly ChargeEntry[]): Promise<readonly (readonly ChargeResult[])[]> {
+    const charges = batch.flatMap((entry) => entry.charges);
+    const results = await engine.settle(charges);
+    if (results.length !== charges.length) throw new Error(`${results.length} results for ${charges.length} charges`);
+    for (const result of results) {
+      if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
+        this.#watch?.onRefillAhead(result.refilledAheadMs);
     }
-    before = item;
-    for (const { own, cost, count } of item.runs) {
-      if (last !== undefined && isRunOf(last, own, cost, subject)) last.count += count;
+    let from = 0;
+    return batch.map(({ charges }) => {
+      from += charges.length;
+      return results.slice(from - charges.length, from);
+    });
+  }
+}
+
+/** What one caller wants: a verification, or an edge for its own callers. */
+interface ChargeRequest {
+  readonly runs: readonly ChargeRun[];
+  readonly expiresAtMs: number;
+  /** Whether it is a verification, which wants the `Spend` of its only run. */
+  readonly isSpend: boolean;
+}
+
+/** One use of a caller in this process. All of them share it: an object for each would cost time. */
+const oneUse: ChargeRequest = { runs: [{ cost: 1, count: 1 }], expiresAtMs: Number.POSITIVE_INFINITY, isSpend: true };
+
+function spendRequest([own, shared]: SpentCounters, cost: number): ChargeRequest {
+  if (shared === undefined && cost === 1) return oneUse;
+  return { ...oneUse, runs: [shared === undefined ? { cost, count: 1 } : { own, cost, count: 1 }] };
+}
+
+/**
+ * All callers of one counter that wait, in order of arrival. Equal neighbours are one charge, so a busy counter costs one
+ * row of a batch. Callers with two counters gather at the one that they share.
+ */
+class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
+  /** The counter that all callers are charged on. */
+  readonly key: string;
+  /** What all callers want together. */
+  readonly charges: MergedCharge[] = [];
+  /** The callers that wait, here and in the entries behind this one. */
+  waiting = 0;
+  #callers: Caller[] = [];
+  /** The callers beyond the most runs of a batch: it is queued when this entry is taken. */
+  #behind: ChargeEntry | undefined;
+  /** The last of the entries behind this one, or itself. */
+  #last: ChargeEntry = this;
+  /** When the first caller stops waiting. */
+  #expiresAtMs = Number.POSITIVE_INFINITY;
+  readonly #waitingRoom: WaitingRoom;
+
+  constructor(subject: string, waitingRoom: WaitingRoom) {
+    this.key = subject;
+    this.#waitingRoom = waitingRoom;
+  }
+
+  /** Adds a caller, which has a place in the waiting room. */
+  join(request: ChargeRequest): Promise<Spend | ChargeOutcome> {
+    return new Promise((resolve, reject) => {
+      if (!this.#last.#hasRoomFor(request)) {
+        this.#last.#behind = new ChargeEntry(this.key, this.#waitingRoom);
+        this.#last = this.#last.#behind;
+      }
+      this.#last.#add({ request, resolve, reject });
+      this.waiting++;
+    });
+  }
+
+  /** A caller is never split: one with too many runs is alone. */
+  #hasRoomFor({ runs }: ChargeRequest): boolean {
+    const { key, charges } = this;
+    const last = charges[charges.length - 1];
+    if (last === undefined || charges.length + runs.length <= runsMax) return true;
+    return charges.length + runs.length - 1 <= runsMax && isRunOf(last, runs[0] as ChargeRun, key);
+  }
+
+  #add(caller: Caller): void {
+    const { key, charges } = this;
+    const { runs, expiresAtMs } = caller.request;
+    this.#callers.push(caller);
+    if (expiresAtMs < this.#expiresAtMs) this.#expiresAtMs = expiresAtMs;
+    for (const run of runs) {
+      const last = charges[charges.length - 1];
+      if (last !== undefined && isRunOf(last, run, key)) last.count += run.count;
+      else charges.push(chargeOf(run, key));
+    }
+  }
+
+  /** The callers beyond the most runs of a batch, as an entry of their own: to be queued when this one is taken. */
+  detachBehind(): ChargeEntry | undefined {
+    const behind = this.#behind;
+    if (behind === undefined) return undefined;
+    behind.waiting = this.waiting - this.#callers.length;
+    behind.#last = this.#last;
+    this.#behind = undefined;
+    return behind;
+  }
+
+  /** Callers that came too late are not executed. False: no other is left. */
+  dropExpired(nowMs: number): boolean {
+    if (nowMs > this.#expiresAtMs) this.#dropExpired(nowMs);
+    return this.#callers.length > 0;
+  }
+
+  #dropExpired(nowMs: number): void {
+    const callers = this.#callers;
+    this.#callers = [];
+    this.charges.length = 0;
+    for (const caller of callers) {
+      if (nowMs <= caller.request.expiresAtMs) this.#add(caller);
       else {
-        last = own === undefined ? { subject, cost, count } : { subject: own, shared: subject, cost, count };
-        charges.push(last);
+        this.#waitingRoom.leave();
+        caller.resolve(notExecuted);
       }
     }
   }
-  return charges;
+
+  /** Each caller gets its part of what was granted, in order, with what remained after it. */
+  resolve(results: readonly ChargeResult[]): void {
+    // The charge that the next run belongs to, and how many of its callers are in front of that run.
+    let at = 0;
+    let before = 0;
+    /** Moves on behind a run of so many callers. Answers how many are in front of it. */
+    const pass = (count: number): number => {
+      if (before === this.charges[at]?.count) {
+        at++;
+        before = 0;
+      }
+      before += count;
+      return before - count;
+    };
+    for (const { request, resolve } of this.#callers) {
+      if (request.isSpend) {
+        const inFront = pass(1);
+        resolve(spendOf(results[at] as ChargeResult, (request.runs[0] as ChargeRun).cost, inFront));
+        continue;
+      }
+      const parts = request.runs.map(({ cost, count }) => {
+        const inFront = pass(count);
+        return partOf(results[at] as ChargeResult, cost, inFront, count);
+      });
+      resolve({ outcome: "executed", results: parts });
+    }
+    this.#waitingRoom.leave(this.#callers.length);
+  }
+
+  reject(error: unknown): void {
+    for (const { reject } of this.#callers) reject(error);
+    this.#waitingRoom.leave(this.#callers.length);
+    this.#behind?.reject(error);
+  }
 }
 
-/** Whether a run of a group is merged into this charge of the same group. */
-function isRunOf(charge: Charge, own: string | undefined, cost: number, subject: string): boolean {
-  return charge.cost === cost && (own === undefined ? charge.subject === subject : charge.subject === own);
+interface Caller {
+  readonly request: ChargeRequest;
+  readonly resolve: (answer: MaybePromise<Spend | ChargeOutcome>) => void;
+  readonly reject: (error: unknown) => void;
 }
 
-/** Each caller gets its part of what was granted, in order, with what remained after it. */
-function splitGroup(
-  { subject, callers }: SubjectGroup<WaitingCharge>,
-  settled: SettledGroup | typeof notExecuted,
-): readonly MaybePromise<Spend | ChargeOutcome>[] {
-  if (!("results" in settled)) return callers.map(() => notExecuted);
-  const { charges, results } = settled;
-  // The charge that the next run belongs to, and how many of its callers are in front of that run.
-  let at = 0;
-  let before = 0;
-  /** Answers how many callers are in front of the run, and moves on behind it. */
-  const passRun = ({ own, cost, count }: ChargeRun): number => {
-    if (!isRunOf(charges[at] as Charge, own, cost, subject)) {
-      at++;
-      before = 0;
-    }
-    before += count;
-    return before - count;
-  };
-  return callers.map(({ item }) => {
-    if (!item.isExecuted) return notExecuted;
-    if (item.isSpend) {
-      const run = item.runs[0] as ChargeRun;
-      const inFront = passRun(run);
-      return spendOf(results[at] as ChargeResult, run.cost, inFront);
-    }
-    const parts = item.runs.map((run) => {
-      const inFront = passRun(run);
-      return partOf(results[at] as ChargeResult, run.cost, inFront, run.count);
-    });
-    return { outcome: "executed", results: parts };
-  });
+type MergedCharge = Charge & { count: number };
+
+const notExecuted = { outcome: "notExecuted" } as const;
+
+function chargeOf({ own, cost, count }: ChargeRun, subject: string): MergedCharge {
+  return own === undefined ? { subject, cost, count } : { subject: own, shared: subject, cost, count };
+}
+
+/** Whether a run of the counter's entry is merged into this charge of the same entry. */
+function isRunOf(charge: Charge, { own, cost }: ChargeRun, subject: string): boolean {
+  return charge.cost === cost && charge.subject === (own ?? subject);
 }

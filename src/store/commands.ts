@@ -1,13 +1,13 @@
 import type { NewApi } from "../domain/api.ts";
-import type { ChangesOf } from "../domain/fields.ts";
+import type { ChangesOf, Fields } from "../domain/fields.ts";
 import type { NewKey } from "../domain/key.ts";
 import type { NewOwner } from "../domain/owner.ts";
-import type { Resource, resources } from "../domain/resources.ts";
+import { type Resource, resources } from "../domain/resources.ts";
 import type { NewRootKey } from "../domain/root-key.ts";
 
 /**
- * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
- * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
+ * Every change that can be made, as plain data. Only the stores look into it: guard, deferred store and announcements forward
+ * it unchanged.
  */
 export type Command =
   | CreateKey
@@ -20,6 +20,7 @@ export type Command =
   | UpdateOwner
   | UpdateOwnerRemaining
   | StopOwner
+  | EndOwnerKeys
   | DeleteOwner
   | CreateApi
   | UpdateApi
@@ -43,6 +44,7 @@ const about = {
   updateOwnerRemaining: ["owner", "owners.updateRemaining"],
   // The deletion of an owner, or of an API, with its keys is one call.
   stopOwner: ["owner", "owners.deleteOwner"],
+  endOwnerKeys: ["owner", "owners.deleteOwner"],
   deleteOwner: ["owner", "owners.deleteOwner"],
   createApi: ["api", "apis.createApi"],
   updateApi: ["api", "apis.updateApi"],
@@ -62,6 +64,18 @@ export function methodOf({ kind }: Pick<Command, "kind">): string {
   return about[kind][1];
 }
 
+/** The names of the fields that it changes, as callers know them, for its event; never their values. */
+export function fieldsOf(command: Command): readonly string[] {
+  if ("changes" in command) {
+    const fields: Fields = resources[resourceOf(command)];
+    const changed = Object.entries(command.changes).filter(([, value]) => value !== undefined);
+    return changed.map(([name]) => fields[name]?.publicName ?? name);
+  }
+  if ("op" in command) return ["remaining"];
+  if (isDisabling(command)) return ["enabled"];
+  return command.kind === "rerollKey" ? ["secrets"] : [];
+}
+
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
   readonly kind: Kind;
@@ -73,7 +87,7 @@ export interface NewEvent {
   readonly id: string;
   /** Becomes the time of the target's last change. */
   readonly atMs: number;
-  /** The id of the root key that makes the change. Set anew where root keys are known: a caller cannot choose it. */
+  /** The id of the root key that makes the change. Set again where root keys are known: a caller cannot choose it. */
   readonly actor: string;
 }
 
@@ -173,17 +187,39 @@ export interface UpdateApi extends Update<"updateApi", "api"> {}
 /** From then on the API takes no keys. Its keys stay, and verify as before. */
 export interface StopApi extends ChangeOf<"stopApi"> {}
 
-/** Deletes keys of an API that takes no more, in the order of their ids, at most `limit` of them. */
-export interface DeleteApiKeys extends ChangeOf<"deleteApiKeys"> {
+/**
+ * Ends a piece of the keys of an API or owner: `limit` keys in the order of their ids are examined. Each key that changes has
+ * an event of its own. Several pieces of the same keys take turns.
+ */
+interface EndKeys<Kind extends string> extends VersionedChange<Kind> {
   readonly limit: number;
+  /** The cursor that the piece before has answered. Undefined: from the first key on. */
+  readonly after?: string | undefined;
 }
 
-/** Most keys that are deleted in one transaction. */
-export const deletedKeysMax = 500;
+/** Deletes keys of an API that takes no more. Any other API is `missing`. */
+export interface DeleteApiKeys extends EndKeys<"deleteApiKeys"> {}
+
+/** Disables or deletes keys that name an owner, which is disabled. */
+export interface EndOwnerKeys extends EndKeys<"endOwnerKeys"> {
+  /** `createdAtMs` of the owner: another one with its id, made since, is `missing`. */
+  readonly madeAtMs: number;
+  /** Only keys of this API. Undefined: of all. */
+  readonly apiId: string | undefined;
+  readonly how: "disable" | "delete";
+}
+
+/** Keys that are disabled already are left as they are. */
+export function isDisabling(command: Command): boolean {
+  return command.kind === "endOwnerKeys" && command.how === "disable";
+}
+
+/** Most keys that one transaction examines to end them. */
+export const endedKeysMax = 500;
 
 /** Removes an API. If it has keys, it is a conflict. */
 export interface DeleteApi extends ChangeOf<"deleteApi"> {
-  /** Only one that takes no keys: one that was made anew meanwhile is `missing`. */
+  /** Only one that takes no keys: one that was made again meanwhile is `missing`. */
   readonly isStopped: boolean;
 }
 

@@ -1,8 +1,8 @@
 import type { CopyTarget } from "./postgres/copy-target.ts";
 import { DatabaseRefused } from "./postgres/pg-error.ts";
-import { type CopiedTable, copiedTables } from "./sql/copied-tables.ts";
+import { type CopiedTable, copiedTables, findUnfinishedCopy, noteCopyBegun } from "./sql/copied-tables.ts";
+import { sql } from "./sql/sql.ts";
 import type { SqlEngine } from "./sql/sql-engine.ts";
-import { findUnfinishedCopy, noteCopyBegun } from "./sql/unfinished-copy.ts";
 
 export interface TableCounts {
   readonly table: string;
@@ -15,7 +15,7 @@ export interface CopyOptions {
   readonly newId: () => string;
   /** Called before the target can be served. */
   readonly onServable: () => void;
-  /** Told after every batch. */
+  /** Called after every batch. */
   readonly onProgress: (table: string, copied: number, total: number) => void;
 }
 
@@ -31,9 +31,13 @@ export async function copyStore(
   target: CopyTarget,
   options: CopyOptions,
 ): Promise<readonly TableCounts[]> {
-  const feed = await source.db.selectFrom("change_feed").selectAll().executeTakeFirstOrThrow();
+  const [feed] = await source.read<{ epoch: string; has_imported_keys: number }>(
+    sql`SELECT epoch, has_imported_keys FROM change_feed`,
+  );
+  if (feed === undefined) throw new Error("the change feed has no epoch");
+  const { epoch } = feed;
   const unfinished = await target.inspect();
-  if (unfinished !== undefined && unfinished.source !== feed.epoch) {
+  if (unfinished !== undefined && unfinished.source !== epoch) {
     throw new DatabaseRefused("the database of LATCHKEY_COPY_TO has an unfinished copy of another store: empty it");
   }
   await target.migrate(options.nowMs);
@@ -73,7 +77,7 @@ export async function copyStore(
     }
     const id = options.newId();
     await noteCopyBegun(source, id);
-    await target.begin(id, feed.epoch, unfinished);
+    await target.begin(id, epoch, unfinished);
     return { id, from: { table: 0 } };
   }
 }
@@ -81,18 +85,15 @@ export async function copyStore(
 type Row = Record<string, unknown>;
 
 /** In the order of the primary key, after the one given. */
-async function readRows({ db }: SqlEngine, { table, key }: CopiedTable, after: unknown): Promise<readonly Row[]> {
-  // The queries are alike for every table: the compiler checks them for one.
-  const [name, column] = [table as "keys", key as "digest"];
-  let query = db.selectFrom(name).selectAll().orderBy(column).limit(batchRows);
-  if (after !== undefined) query = query.where(column, ">", after as string);
-  return query.execute();
+function readRows(source: SqlEngine, { table, key }: CopiedTable, after: unknown): Promise<readonly Row[]> {
+  const column = sql.ref(key);
+  const isLater = after === undefined ? sql`1 = 1` : sql`${column} > ${after as string}`;
+  return source.read(
+    sql`SELECT * FROM ${sql.ref(table)} WHERE ${isLater} ORDER BY ${column} LIMIT ${sql.lit(batchRows)}`,
+  );
 }
 
-async function countRows({ db }: SqlEngine, { table }: CopiedTable): Promise<number> {
-  const { n } = await db
-    .selectFrom(table as "keys")
-    .select(({ fn }) => fn.countAll<number>().as("n"))
-    .executeTakeFirstOrThrow();
-  return Number(n);
+async function countRows(source: SqlEngine, { table }: CopiedTable): Promise<number> {
+  const [counted] = await source.read<{ n: number }>(sql`SELECT COUNT(*) AS n FROM ${sql.ref(table)}`);
+  return Number(counted?.n);
 }

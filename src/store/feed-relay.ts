@@ -12,7 +12,7 @@ export interface FeedRelayBounds {
   /** Readings that are kept, and changes in them. The oldest are dropped. */
   readonly readingsMax: number;
   readonly changesMax: number;
-  /** Changes in one answer, unless a single reading has more. The next answer tells the rest. */
+  /** Changes in one answer, unless a single reading has more. The next answer has the rest. */
   readonly answerMax: number;
   /** Different unknown positions that wait for a read of the store. */
   readonly storeReadsMax: number;
@@ -30,12 +30,12 @@ const defaultBounds: FeedRelayBounds = {
 const waitMs = 1000;
 
 /**
- * The change feed for fronts without a store. Their coordinator reads the store's feed once for all of them, and tells
- * the relay of each reading; fronts read the relay. So the database has as many readers as there are coordinators.
+ * The change feed for fronts without a store. Their coordinator reads the store's feed once for all of them, and gives
+ * each reading to the relay; fronts read the relay. So the database has as many readers as there are coordinators.
  *
- * The invariant: a front is told of every change (or "everything") before or with the first news that is current as of
+ * The invariant: a front gets every change (or "everything") before or with the first news that is current as of
  * its commit or later, through whichever relays it reads. A front's position is one of two kinds:
- * - One that is in this relay's log. The readings after it hold all that the front was not told.
+ * - One that is in this relay's log. The readings after it hold all that the front has not received.
  * - Any other: of another relay, of an earlier process, or too old. Then the store is read from that position. Numbers of
  *   transactions are not compared with the log: two readings with similar numbers may have seen different commits, and
  *   after a failover that lost commits the numbers are given out again.
@@ -70,14 +70,14 @@ export class FeedRelay implements ChangeFeed {
 
   /**
    * Called with each successful reading of the store's feed, in order: each began at the position of the one before, or
-   * says "everything". All changes that were committed before `currentAtMs` have been told, by monotonic time.
+   * says "everything". All changes that were committed before `currentAtMs` have been reported, by monotonic time.
    */
   onNews({ position, changed, hasImportedKeys }: FeedNews, currentAtMs: number): void {
     const number = (this.#log.at(-1)?.number ?? 0) + 1;
     if (changed === "everything") this.#dropChanges(number);
     const changes = changed === "everything" ? [] : changed;
     this.#changes += changes.length;
-    this.#log.push({ number, position: withoutTold(position), changes, hasImportedKeys, currentAtMs });
+    this.#log.push({ number, position: withoutReported(position), changes, hasImportedKeys, currentAtMs });
     this.#numbers.set(keyOf(position), number);
     this.#dropOldest();
     const waiting = [...this.#waiting];
@@ -86,8 +86,8 @@ export class FeedRelay implements ChangeFeed {
   }
 
   /**
-   * Waits for the next reading if the front knows all others, so that a front which asks again and again hears of each
-   * change at once. Rejects if there is no reading within a second: silence does not mean that nothing has changed.
+   * Waits for the next reading if the front knows all others, so that a front which asks again and again gets each
+   * change immediately. Rejects if there is no reading within a second: silence does not mean that nothing has changed.
    * The caller bounds how many reads a front has under way.
    */
   async read(since: FeedPosition | undefined): Promise<FeedNews> {
@@ -102,7 +102,7 @@ export class FeedRelay implements ChangeFeed {
     if (latest !== undefined && this.#numberOf(since) === latest.number) await this.#nextReading();
     // Only now: the log has moved on.
     const number = this.#numberOf(since);
-    return number === undefined ? this.#shareStoreRead(withoutTold(since)) : this.#newsAfter(number);
+    return number === undefined ? this.#shareStoreRead(withoutReported(since)) : this.#newsAfter(number);
   }
 
   /** `number` is in the log. */
@@ -140,8 +140,8 @@ export class FeedRelay implements ChangeFeed {
   }
 
   async #readStore(since: FeedPosition): Promise<DatedNews> {
-    // Taken before the read, which therefore tells all that was known at this position, and maybe more. Later readings
-    // of this relay tell the rest.
+    // Taken before the read, which therefore has all that was known at this position, and maybe more. Later readings
+    // of this relay have the rest.
     const { position } = await this.#latest();
     const askedAtMs = this.#clock.monotonicMs();
     const { changed, hasImportedKeys, ageMs } = await this.#feed.read(since);
@@ -173,7 +173,7 @@ export class FeedRelay implements ChangeFeed {
     return this.#numbers.get(keyOf(position));
   }
 
-  /** Nothing that was told before this reading matters any more. The positions stay known. */
+  /** Nothing that was reported before this reading matters any more. The positions stay known. */
   #dropChanges(everythingAt: number): void {
     this.#everythingAt = everythingAt;
     for (const reading of this.#log) reading.changes = [];
@@ -206,12 +206,12 @@ interface DatedNews extends Omit<FeedNews, "ageMs"> {
   readonly currentAtMs: number;
 }
 
-/** A heartbeat belongs to one reading. A feed without heartbeats has told the same whenever a position is the same. */
+/** A heartbeat belongs to one reading. A feed without heartbeats has reported the same whenever a position is the same. */
 function keyOf({ epoch, transaction, heartbeat }: FeedPosition): string {
   return JSON.stringify([epoch, transaction, heartbeat?.reader, heartbeat?.count]);
 }
 
-/** What was told beyond the position saves repetition in one session of the database only. Fronts need not carry it. */
-function withoutTold({ epoch, transaction, heartbeat }: FeedPosition): FeedPosition {
+/** What was reported beyond the position saves repetition in one session of the database only. Fronts need not carry it. */
+function withoutReported({ epoch, transaction, heartbeat }: FeedPosition): FeedPosition {
   return { epoch, transaction, ...(heartbeat && { heartbeat }) };
 }

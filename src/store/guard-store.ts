@@ -11,11 +11,16 @@ import type { ChargeResult } from "./usage-ledger.ts";
 export function guardStore(store: Store, health: StoreHealth): Store {
   const { keys, management, rootKeys } = store;
 
-  async function whileUsable<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  /** `isAbsence`: whether the answer says that there is nothing, which is not known while there is a doubt. */
+  async function whileUsable<Answer>(
+    ask: () => Promise<Answer>,
+    isAbsence: (answer: Answer) => boolean = () => false,
+  ): Promise<Answer> {
     if (health.problem !== undefined) throw health.problem;
     const answer = await ask();
     // The write may have gone to a file that was lost meanwhile: it must not be acknowledged.
-    if (health.problem !== undefined) throw health.problem;
+    const failure = health.problem ?? (isAbsence(answer) ? health.doubt : undefined);
+    if (failure !== undefined) throw failure;
     return answer;
   }
 
@@ -48,31 +53,30 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
     },
     management: {
-      async change(command, idempotency) {
-        const outcome = await whileUsable(() => management.change(command, idempotency));
-        if (outcome.outcome === "missing" && health.doubt !== undefined) throw health.doubt;
-        return outcome;
-      },
-      async read(query) {
-        const answer = await whileUsable(() => management.read(query));
-        // A list says of what is not in it that there is none.
-        const isAbsence = answer === undefined || "limit" in query;
-        if (isAbsence && health.doubt !== undefined) throw health.doubt;
-        return answer;
-      },
+      change: (command, idempotency) =>
+        whileUsable(
+          () => management.change(command, idempotency),
+          ({ outcome }) => outcome === "missing",
+        ),
+      // A list says of what is not in it that there is none.
+      read: (query) =>
+        whileUsable(
+          () => management.read(query),
+          (answer) => answer === undefined || "limit" in query,
+        ),
     },
     rootKeys: {
-      async findByDigest(digest) {
-        const verdict = await whileUsable(() => rootKeys.findByDigest(digest));
-        if (verdict === undefined && health.doubt !== undefined) throw health.doubt;
-        return verdict;
-      },
-      async presence(nowMs) {
-        const presence = await whileUsable(() => rootKeys.presence(nowMs));
-        // This answer would cause a new root key to be generated.
-        if (presence === "none" && health.doubt !== undefined) throw health.doubt;
-        return presence;
-      },
+      findByDigest: (digest) =>
+        whileUsable(
+          () => rootKeys.findByDigest(digest),
+          (verdict) => verdict === undefined,
+        ),
+      // The answer that there is none would cause a new root key to be generated.
+      presence: (nowMs) =>
+        whileUsable(
+          () => rootKeys.presence(nowMs),
+          (presence) => presence === "none",
+        ),
       announceChange: () => whileUsable(() => rootKeys.announceChange()),
       retireGenerated: (...args) => whileUsable(() => rootKeys.retireGenerated(...args)),
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),

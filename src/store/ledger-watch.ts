@@ -3,7 +3,7 @@ import { sleptMs } from "../ambient/clock.ts";
 import { ClockJumps, type ClockReading, clockJumpMs } from "../domain/clock-jumps.ts";
 
 /** Counters with early refills are logged at most this often. */
-const toldEveryMs = 60_000;
+const reportEveryMs = 60_000;
 
 /**
  * Reports a wrong ledger clock, because windows and refills depend on it. There is one for all lanes of a process, so
@@ -13,7 +13,7 @@ export class LedgerWatch {
   readonly #ambient: Pick<Ambient, "clock" | "log" | "metrics">;
   readonly #jumps: ClockJumps;
   #ahead = 0;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(ambient: Pick<Ambient, "clock" | "log" | "metrics">, readSleptMs = sleptMs) {
     this.#ambient = ambient;
@@ -35,12 +35,12 @@ export class LedgerWatch {
     this.#ambient.metrics.refillAhead();
     this.#ahead++;
     const nowMs = this.#ambient.clock.monotonicMs();
-    if (nowMs - this.#toldAtMs < toldEveryMs) return;
+    if (nowMs - this.#reportedAtMs < reportEveryMs) return;
     this.#ambient.log.warn("a counter was refilled too early, and will not be at its next boundary", {
       aheadMs,
       settlements: this.#ahead,
     });
-    this.#toldAtMs = nowMs;
+    this.#reportedAtMs = nowMs;
     this.#ahead = 0;
   }
 }

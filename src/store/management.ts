@@ -26,10 +26,15 @@ export interface ChangeAnswers {
   readonly createApi: StoredResources["api"];
   readonly updateApi: StoredResources["api"];
   readonly updateRootKey: StoredResources["rootKey"];
-  /** How many keys were deleted. Fewer than asked for: there are no more. */
-  readonly deleteApiKeys: { readonly deleted: number };
+  readonly deleteApiKeys: EndedPiece;
+  readonly endOwnerKeys: EndedPiece;
   /** The ids of the keys that were stored. */
   readonly importKeys: { readonly keyIds: readonly string[] };
+}
+
+interface EndedPiece {
+  /** Behind the keys that were examined. Undefined: there were fewer than the limit, so no more are left. */
+  readonly cursor: string | undefined;
 }
 
 interface ChangedBalance {
@@ -51,7 +56,7 @@ export type Outcome<Kind extends Command["kind"] = never> =
   | {
       readonly outcome: "conflict";
       readonly reason: ConflictReason;
-      /** Of `ownerHasKeys`: how many, up to `countedKeysMax` and one. */
+      /** With `ownerHasKeys`: how many, up to `countedKeysMax` and one. */
       readonly keys?: number;
     }
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
@@ -70,3 +75,15 @@ export type ConflictReason =
   | "apiExists"
   | "apiIsDeleting"
   | "hasKeys";
+
+/** A key does not create its API: an unknown one is `missing`. */
+export function requireApis(management: Management): Management {
+  return {
+    read: (query) => management.read(query),
+    change: (command, idempotency) =>
+      management.change(
+        command.kind === "createKey" || command.kind === "importKeys" ? { ...command, apiMustExist: true } : command,
+        idempotency,
+      ),
+  };
+}

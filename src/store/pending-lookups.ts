@@ -8,7 +8,7 @@ export interface AskedLookup<Found> {
   /** Where its callers wait. */
   readonly room: WaitingRoom;
   /** Called with what was found, unless it may have changed since the store began to read it. The result is answered. */
-  readonly remember: (found: Found) => Found;
+  readonly cache: (found: Found) => Found;
   /** Called when the store was asked. */
   readonly onAsked?: (isShared: boolean) => void;
 }
@@ -20,7 +20,7 @@ export interface AskedLookup<Found> {
 export class PendingLookups<Found> {
   readonly #lookups = new PendingTable<Lookup<Found>>();
 
-  lookUp(digest: string, { ask, room, remember, onAsked }: AskedLookup<Found>): MaybePromise<Found> {
+  lookUp(digest: string, { ask, room, cache, onAsked }: AskedLookup<Found>): MaybePromise<Found> {
     const latest = this.#lookups.latest(digest);
     const refusal = room.enter(this.#callersOf(latest));
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -29,9 +29,9 @@ export class PendingLookups<Found> {
     onAsked?.(isShared);
     if (!(found instanceof Promise)) {
       room.leave();
-      return remember(found);
+      return cache(found);
     }
-    return isShared ? join(latest) : this.#wait(digest, found, room, remember);
+    return isShared ? join(latest) : this.#wait(digest, found, room, cache);
   }
 
   /** What is looked up under this digest may have changed. */
@@ -51,36 +51,31 @@ export class PendingLookups<Found> {
     return callers;
   }
 
-  #wait(
-    digest: string,
-    found: Promise<Found>,
-    room: WaitingRoom,
-    remember: AskedLookup<Found>["remember"],
-  ): Promise<Found> {
+  #wait(digest: string, found: Promise<Found>, room: WaitingRoom, cache: AskedLookup<Found>["cache"]): Promise<Found> {
     const leave = () => {
       this.#lookups.remove(lookup);
       room.leave(lookup.callers);
     };
-    const remembered = found.then(
+    const cached = found.then(
       (value) => {
         leave();
-        return lookup.isOutdated ? value : remember(value);
+        return lookup.isOutdated ? value : cache(value);
       },
       (error: unknown) => {
         leave();
         throw error;
       },
     );
-    const lookup: Lookup<Found> = { digest, next: undefined, found, remembered, callers: 1, isOutdated: false };
+    const lookup: Lookup<Found> = { digest, next: undefined, found, cached, callers: 1, isOutdated: false };
     this.#lookups.add(lookup);
-    return remembered;
+    return cached;
   }
 }
 
 interface Lookup<Found> extends Pending<Lookup<Found>> {
   /** The store's promise. */
   readonly found: Promise<Found>;
-  readonly remembered: Promise<Found>;
+  readonly cached: Promise<Found>;
   callers: number;
   /** Whether it may have changed since the store began to read it. */
   isOutdated: boolean;
@@ -90,10 +85,10 @@ function join<Found>(lookup: Lookup<Found>): Promise<Found> {
   lookup.callers++;
   // The store has not begun to read it: what it will read is as of now or later.
   lookup.isOutdated = false;
-  return lookup.remembered;
+  return lookup.cached;
 }
 
-/** It may have been read before the change: the answer must not be remembered. */
+/** It may have been read before the change: the answer must not be cached. */
 function markOutdated<Found>(lookup: Lookup<Found>): void {
   lookup.isOutdated = true;
 }

@@ -30,7 +30,7 @@ export interface PageQuery<Kind extends string> {
   readonly kind: Kind;
   /**
    * Only what concerns these APIs, and no others. Set where root keys are known, for one that is limited to them. Other rows
-   * are not examined: neither the page nor its cursor may tell of them.
+   * are not examined: neither the page nor its cursor may show that they exist.
    */
   readonly apiIds?: readonly string[] | undefined;
   readonly limit: number;

@@ -3,8 +3,8 @@ import type { RootKeyVerdict } from "../domain/root-key.ts";
 /** The id of the root key that was generated at the first start. */
 export const generatedRootKeyId = "root_generated";
 
-/** Whether root keys are stored. `retired`: only the generated one, and it is not valid any more. */
-export type RootKeyPresence = "none" | "retired" | "some";
+/** Whether root keys are stored. `generated`: only the generated one. `retired`: the same, and it is not valid any more. */
+export type RootKeyPresence = "none" | "generated" | "retired" | "some";
 
 /** Root keys as they are found when one is presented. Separate from issued keys, so that one can never be used as the other. */
 export interface RootKeyStore {

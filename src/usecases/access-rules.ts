@@ -1,5 +1,11 @@
-import { Forbidden } from "../domain/forbidden.ts";
-import { type Allowance, allowanceAfter, grantRefusal, includesApi, includesApis } from "../domain/root-key.ts";
+import {
+  type Allowance,
+  allowanceAfter,
+  Forbidden,
+  grantRefusal,
+  includesApi,
+  includesApis,
+} from "../domain/root-key.ts";
 import { type Command, resourceOf, targetIdOf } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
@@ -54,7 +60,11 @@ async function keyCommandWithin<Made extends Command>(
  */
 const idOfNothing = "-".repeat(256);
 
-async function ownerCommandWithin<Made extends Command>(command: Made, apiIds: ApiIds, store: Store): Promise<Made> {
+async function ownerCommandWithin<Made extends Command>(
+  command: Made,
+  apiIds: ApiIds,
+  store: Store,
+): Promise<Made | undefined> {
   const apiIdsAfter = apiIdsIn(command);
   if (apiIdsAfter !== undefined && !includesApis(apiIds, apiIdsAfter ?? undefined)) {
     throw new Forbidden(
@@ -62,6 +72,8 @@ async function ownerCommandWithin<Made extends Command>(command: Made, apiIds: A
     );
   }
   if (command.kind === "createOwner") return command;
+  // The keys that are ended must be of such an API too.
+  if (command.kind === "endOwnerKeys" && !includesApi(apiIds, command.apiId ?? "")) return undefined;
   const before = await store.read({ kind: "owner", id: targetIdOf(command) });
   const isForeign = before !== undefined && !includesApis(apiIds, before.apiIds);
   return isForeign ? asRead({ ...command, id: idOfNothing }) : asRead(command, before?.version);

@@ -1,9 +1,7 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import { lacksPermission } from "../domain/forbidden.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { covers } from "../domain/permissions.ts";
-import { isInForce, type RootKeyVerdict } from "../domain/root-key.ts";
-import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { isInForce, lacksPermission, RootKeyRefused, type RootKeyVerdict } from "../domain/root-key.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { CheckRootKey } from "../store/root-access.ts";

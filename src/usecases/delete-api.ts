@@ -1,6 +1,6 @@
-import { deletedKeysMax } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
+import { endKeys } from "./end-keys.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";
 
@@ -13,21 +13,21 @@ export async function deleteApi(
 ): Promise<boolean> {
   const { apiId, force } = request;
   const event = newEvent(deps);
-  // The first command is the one that is kept: a repeated request never deletes an API that was made anew meanwhile.
+  // The first command is the one that is kept: a repeated request never deletes an API that was made again meanwhile.
   const first = force
     ? ({ kind: "stopApi", id: apiId, event } as const)
     : ({ kind: "deleteApi", id: apiId, isStopped: false, event } as const);
-  const { outcome, ...rest } = await changeOnce(management, first, apiId, { key, request, ...deps });
+  const { outcome, ...rest } = await changeOnce(management, first, { key, request, ...deps });
   if (outcome === "conflict" && "reason" in rest) throw new StateConflict(rest.reason);
   if (outcome === "missing") return false;
   if (force) await deleteStoppedApi(management, apiId, deps);
   return true;
 }
 
-/** Several callers may do so at once: each step is a transaction of its own. */
+/** Several callers may do so at the same time: each step is a transaction of its own. */
 async function deleteStoppedApi(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
   for (;;) {
-    await deleteKeys(management, apiId, deps);
+    await endKeys(management, { kind: "deleteApiKeys", id: apiId }, deps);
     const { outcome } = await management.change({
       kind: "deleteApi",
       id: apiId,
@@ -36,13 +36,5 @@ async function deleteStoppedApi(management: Pick<Management, "change">, apiId: s
     });
     // A conflict: a key was still being stored when the API stopped to take keys.
     if (outcome !== "conflict") return;
-  }
-}
-
-async function deleteKeys(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
-  const limit = deletedKeysMax;
-  for (;;) {
-    const piece = await management.change({ kind: "deleteApiKeys", id: apiId, limit, event: newEvent(deps) });
-    if (piece.outcome !== "done" || (piece.answer?.deleted ?? 0) < limit) return;
   }
 }

@@ -11,7 +11,7 @@ import {
 import type { PlannedRequest } from "../domain/key-checks.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { Holders } from "../domain/verification.ts";
+import type { LimitHolders } from "../domain/verification.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import type { ReadHolders } from "../store/root-access.ts";
 import { limitsOf } from "./take-limits.ts";
@@ -51,7 +51,7 @@ const nothing: Inspected = { limits: [], counters: [] };
 /** Undefined: one of the limits no longer exists. */
 async function inspect(
   limiter: InspectingLimiter,
-  holders: Holders,
+  holders: LimitHolders,
   stored: StoredHolders["counters"],
   costs: Costs,
 ): Promise<Inspected | undefined> {

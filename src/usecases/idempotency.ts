@@ -2,7 +2,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { deriveKey, hmac, seal, sha256, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { Command, IdempotencyRecord, KeptAnswer } from "../store/commands.ts";
+import { type Command, type IdempotencyRecord, type KeptAnswer, targetIdOf } from "../store/commands.ts";
 import type { Management, Outcome } from "../store/management.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
@@ -53,9 +53,11 @@ export function createIdempotency<Answer>(
   return {
     open,
 
-    record(answer: Answer, targetId: string, nowMs: number, random: Random): IdempotencyRecord {
+    record(answer: Answer, command: Command, random: Random): IdempotencyRecord {
+      const { atMs: createdAtMs } = command.event;
+      const targetId = targetIdOf(command);
       const sealedAnswer = seal(sealingKey, random.bytes(nonceLength), JSON.stringify(answer));
-      return { lookup, targetId, requestDigest, sealedAnswer, createdAtMs: nowMs, expiresAtMs: nowMs + keptForMs };
+      return { lookup, targetId, requestDigest, sealedAnswer, createdAtMs, expiresAtMs: createdAtMs + keptForMs };
     },
 
     /** The answer to an earlier request of the same kind, if there is one. */
@@ -71,7 +73,7 @@ interface Repeatable<Kept> extends Pick<Ambient, "random"> {
   readonly key: IdempotencyKey | undefined;
   /** As it came: what it means may change with time. */
   readonly request: object;
-  /** What a repeated request has to know of the first one. */
+  /** What a repeated request has to know about the first one. */
   readonly kept?: Kept;
 }
 
@@ -82,20 +84,17 @@ interface Repeatable<Kept> extends Pick<Ambient, "random"> {
 export async function changeOnce<Made extends Command, Kept = null>(
   management: Pick<Management, "change">,
   command: Made,
-  targetId: string,
   { key, request, random, kept }: Repeatable<Kept>,
-): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | Repeated<Kept>> {
-  if (key === undefined) {
-    // Without a record nothing can be repeated.
-    return (await management.change(command)) as Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }>;
-  }
-  const idempotency = createIdempotency<Kept | null>(key, request);
-  const record = idempotency.record(kept ?? null, targetId, command.event.atMs, random);
-  const outcome = await management.change(command, record);
-  if (outcome.outcome !== "repeated") return outcome as Exclude<typeof outcome, { outcome: "repeated" }>;
+): Promise<FirstOutcome<Made> | Repeated<Kept>> {
+  const idempotency = key && createIdempotency<Kept | null>(key, request);
+  const outcome = await management.change(command, idempotency?.record(kept ?? null, command, random));
+  // Without a record nothing can be repeated.
+  if (outcome.outcome !== "repeated" || idempotency === undefined) return outcome as FirstOutcome<Made>;
   const first = idempotency.open(outcome.record);
   return { outcome: "repeated", targetId: outcome.record.targetId, kept: first as Kept };
 }
+
+type FirstOutcome<Made extends Command> = Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }>;
 
 interface Repeated<Kept> {
   readonly outcome: "repeated";

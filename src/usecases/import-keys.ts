@@ -15,7 +15,7 @@ export interface ImportKeysRequest {
 }
 
 export interface KeyToImport extends Omit<NewKey, "id" | "apiId" | "secretDigest" | "createdAtMs"> {
-  /** Of the whole text that callers present: hex or base64. */
+  /** The digest of the whole text that callers present: hex or base64. */
   readonly digest: string;
 }
 
@@ -58,15 +58,13 @@ export async function importKeys(
   if (keys.length === 0) {
     // A repeated request gets its first answer, even if the expiry of all keys has passed meanwhile.
     const kept = await idempotency?.find(management, nowMs);
-    return kept === undefined ? resultsOf(ids, () => exists) : repeated(kept);
+    return kept === undefined ? resultsOf(ids, [], exists) : repeated(kept);
   }
-  const record = idempotency?.record(ids, keys[0]?.id ?? "", nowMs, random);
-  const outcome = await management.change({ kind: "importKeys", apiId, keys, event }, record);
+  const command = { kind: "importKeys", apiId, keys, event } as const;
+  const outcome = await management.change(command, idempotency?.record(ids, command, random));
   switch (outcome.outcome) {
-    case "done": {
-      const stored = new Set(outcome.answer?.keyIds);
-      return resultsOf(ids, (id) => (stored.has(id) ? undefined : exists));
-    }
+    case "done":
+      return resultsOf(ids, outcome.answer?.keyIds ?? [], exists);
     case "repeated":
       return repeated(idempotency?.open(outcome.record) ?? []);
     case "conflict":
@@ -75,22 +73,19 @@ export async function importKeys(
       throw new NoSuchApi();
   }
 
-  /** By what is there now. */
-  async function repeated(first: readonly (string | null)[]): Promise<readonly ImportResult[]> {
-    const missing = new Set<string>();
-    for (const keyId of first) {
-      if (keyId !== null && (await management.read({ kind: "key", id: keyId })) === undefined) missing.add(keyId);
-    }
-    return resultsOf(first, (id) => (missing.has(id) ? gone : undefined));
+  /** By what is stored now. */
+  async function repeated(first: typeof ids): Promise<readonly ImportResult[]> {
+    const stored: string[] = [];
+    for (const id of first) if (id !== null && (await management.read({ kind: "key", id }))) stored.push(id);
+    return resultsOf(first, stored, gone);
   }
 
-  function resultsOf(
-    given: readonly (string | null)[],
-    errorOf: (id: string) => ImportError | undefined,
-  ): readonly ImportResult[] {
+  /** `error`: of a key that could be stored and is not. */
+  function resultsOf(given: typeof ids, stored: readonly string[], error: ImportError): readonly ImportResult[] {
+    const storedIds = new Set<string | null>(stored);
     return given.map((keyId, at) => {
-      const error = keyId === null ? expired(request.keys[at]?.expiresAtMs) : errorOf(keyId);
-      return error === undefined ? { keyId: keyId as string } : { error };
+      if (keyId === null) return { error: expired(request.keys[at]?.expiresAtMs) };
+      return storedIds.has(keyId) ? { keyId } : { error };
     });
   }
 }

@@ -1,13 +1,13 @@
 import type { NewApi } from "../domain/api.ts";
 import type { PartsOf } from "../domain/fields.ts";
-import { Forbidden } from "../domain/forbidden.ts";
 import type { NewOwner } from "../domain/owner.ts";
-import { areWhole, completeChanges } from "../domain/partial-changes.ts";
+import { areWhole, completeChanges, IncompleteRule } from "../domain/partial-changes.ts";
 import { type Resource, resources } from "../domain/resources.ts";
+import { Forbidden } from "../domain/root-key.ts";
+import { Unavailable } from "../domain/unavailable.ts";
 import { type Command, type CounterChange, resourceOf } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import type { StoredResources } from "../store/queries.ts";
-import { changeInPart } from "./change-in-part.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, IdempotencyConflict, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";
@@ -49,7 +49,7 @@ export async function updateResource<Of extends Resource>(
   const read = () => management.read({ kind: resource as Resource, id }) as Promise<StoredResources[Of] | undefined>;
   const change = (changes: object, version: number | undefined) => {
     const command = { kind: updates[resource], id, ifVersion: version, changes, event } as Command;
-    return changeOnce(management, command, id, { key, request: asNamed(resource, request), ...deps });
+    return changeOnce(management, command, { key, request: asNamed(resource, request), ...deps });
   };
   const outcome = await (areWhole(fields, parts)
     ? change(completeChanges(fields, parts, {}), ifVersion)
@@ -57,6 +57,51 @@ export async function updateResource<Of extends Resource>(
   if (outcome.outcome === "conflict") throw new StateConflict(outcome.reason);
   if (outcome.outcome === "repeated") return read();
   return outcome.outcome === "done" ? (outcome.answer as StoredResources[Of]) : undefined;
+}
+
+/** Each try after the first means that somebody else has made a change meanwhile. */
+const triesMax = 50;
+
+/** Nothing has this version, so a command with it changes nothing. It still finds what is missing, or was done before. */
+export const noVersion = 0;
+
+/**
+ * Makes a change that says only a part of a rule: completed by what is stored, and only if that is still stored then. If it
+ * was changed meanwhile, it is read again, unless the caller has asked for a version. Throws `IncompleteRule`.
+ */
+async function changeInPart<Stored extends { readonly version: number }, Result extends object>(
+  ifVersion: number | undefined,
+  read: () => Promise<Stored | undefined>,
+  complete: (stored: Stored) => object,
+  change: (changes: object, ifVersion: number | undefined) => Promise<Result>,
+): Promise<Result> {
+  for (let tries = 1; tries <= triesMax; tries++) {
+    const stored = await read();
+    const completed = stored && unlessIncomplete(() => complete(stored));
+    if (stored === undefined || completed instanceof IncompleteRule) {
+      const outcome = await change({}, noVersion);
+      const isOtherVersion = ifVersion !== undefined && ifVersion !== stored?.version;
+      if (!isVersionConflict(outcome) || isOtherVersion) return outcome;
+      if (completed !== undefined) throw completed;
+    } else {
+      const outcome = await change(completed as object, ifVersion ?? stored.version);
+      if (!isVersionConflict(outcome) || ifVersion !== undefined) return outcome;
+    }
+  }
+  throw new Unavailable("others have changed it each time");
+}
+
+function unlessIncomplete(complete: () => object): object {
+  try {
+    return complete();
+  } catch (error) {
+    if (error instanceof IncompleteRule) return error;
+    throw error;
+  }
+}
+
+function isVersionConflict(outcome: object): boolean {
+  return "reason" in outcome && outcome.reason === "version";
 }
 
 /** A refill rule is stored with the counter. */
@@ -81,7 +126,7 @@ export async function createResource<Of extends "owner" | "api">(
 ): Promise<StoredResources[Of]> {
   const kind = resource === "owner" ? "createOwner" : "createApi";
   const command = { kind, created, event: newEvent(deps) } as Command;
-  const outcome = await changeOnce(management, command, created.id, { key, request, ...deps });
+  const outcome = await changeOnce(management, command, { key, request, ...deps });
   switch (outcome.outcome) {
     case "done":
       return outcome.answer as StoredResources[Of];
@@ -110,7 +155,7 @@ export async function updateRemaining(
   const kind = holder === "key" ? "updateRemaining" : "updateOwnerRemaining";
   const command = { kind, ...request, event: newEvent(deps) } as const;
   const once = { key, request: asNamed(holder, request), ...deps };
-  const outcome = await changeOnce(management, command, request.id, once);
+  const outcome = await changeOnce(management, command, once);
   if (outcome.outcome === "conflict") throw new StateConflict(outcome.reason);
   if (outcome.outcome === "done") return { remaining: outcome.answer?.remaining };
   const found = outcome.outcome === "repeated" ? await management.read({ kind: holder, id: request.id }) : undefined;
@@ -127,7 +172,7 @@ export async function deleteResource(
 ): Promise<boolean> {
   const command = { kind, id, event: newEvent(deps) } as const;
   const once = { key, request: asNamed(resourceOf(command), { id }), ...deps };
-  const outcome = await changeOnce(management, command, id, once);
+  const outcome = await changeOnce(management, command, once);
   if (outcome.outcome === "conflict") throw new StateConflict(outcome.reason);
   return outcome.outcome !== "missing";
 }

@@ -1,17 +1,21 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
 import { formatKey, isWellFormedKey } from "../domain/key-format.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import { type RootKeyVerdict, unlimitedRootKey } from "../domain/root-key.ts";
-import { RootKeyRetired } from "../domain/root-key-retired.ts";
+import { type Allowance, RootKeyRetired, type RootKeyVerdict, unlimitedRootKey } from "../domain/root-key.ts";
 import { Secret } from "../domain/secret.ts";
+import type { Management } from "../store/management.ts";
 import { generatedRootKeyId, type RootKeyStore } from "../store/root-key-store.ts";
+import { createWithSecret } from "./create-with-secret.ts";
+import type { IdempotencyKey } from "./idempotency.ts";
+import type { EventDeps } from "./new-event.ts";
 
 /** Begins every root key that is stored. */
-export const rootKeyPrefix = "lk_root";
-export const rootKeyBytes = 32;
+const rootKeyPrefix = "lk_root";
+const rootKeyBytes = 32;
 
-/** Of every root key from the settings. */
+/** What every root key from the settings allows. */
 const configured = unlimitedRootKey("configured");
 
 /**
@@ -32,7 +36,7 @@ export class RootKeys {
     this.#configured = configured.map((key) => sha256(key.reveal()));
   }
 
-  /** Tells all replicas and edges, which remember what they were told of root keys. */
+  /** Announces it to all replicas and edges, which cache verdicts on root keys. */
   announceChange(): Promise<void> {
     return this.#deps.store.announceChange();
   }
@@ -42,7 +46,12 @@ export class RootKeys {
     if (this.#configured.length > 0) return true;
     const presence = await this.#deps.store.presence(this.#deps.clock.nowMs());
     if (presence === "retired" && !this.#deps.mayGenerateAgain) throw new RootKeyRetired();
-    return presence === "some";
+    return presence === "some" || presence === "generated";
+  }
+
+  /** Whether the generated root key is the only one. If it is lost, nobody can manage keys. */
+  async isGeneratedOnly(): Promise<boolean> {
+    return this.#configured.length === 0 && (await this.#deps.store.presence(this.#deps.clock.nowMs())) === "generated";
   }
 
   /** If there are root keys from the settings, the generated one is not valid any more, unless it is one of them. */
@@ -97,4 +106,30 @@ interface RootKeysDeps extends Pick<Ambient, "clock" | "random"> {
   /** Whether a new root key is generated where the one that was generated is retired. */
   readonly mayGenerateAgain?: boolean;
   readonly store: RootKeyStore;
+}
+
+export interface CreateRootKeyRequest extends Allowance {
+  readonly name: string | undefined;
+}
+
+interface CreatedRootKey {
+  readonly rootKeyId: string;
+  /** The only copy of the secret. */
+  readonly rootKey: string;
+}
+
+/** Throws as `createWithSecret`. */
+export function createRootKey(
+  management: Management,
+  request: CreateRootKeyRequest,
+  idempotencyKey: IdempotencyKey | undefined,
+  deps: EventDeps,
+): Promise<CreatedRootKey> {
+  const { random } = deps;
+  return createWithSecret(management, request, idempotencyKey, deps, async (event) => {
+    const { key, start } = formatKey(rootKeyPrefix, random.bytes(rootKeyBytes));
+    const rootKeyId = formatId("root", event.atMs, random.bytes(idRandomLength));
+    const created = { ...request, id: rootKeyId, digest: sha256(key), start, createdAtMs: event.atMs };
+    return { answer: { rootKeyId, rootKey: key }, command: { kind: "createRootKey", created, event } };
+  });
 }

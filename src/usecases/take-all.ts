@@ -1,37 +1,40 @@
 import { allOf, andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+import type { Holder, RefusalReason } from "../domain/refusal-reason.ts";
+import type { LimitStates, NamedLimitState } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 
 /** What one verification wants of one limit. A cost of 0 takes nothing, and no limit refuses it. */
-export interface WantedPermit {
+export interface WantedLimit {
+  readonly of: Holder;
+  readonly name: string | undefined;
   readonly subject: string;
   readonly rule: RateLimit;
   readonly cost: number;
 }
 
-/** The result of one verification in all its windows. Like a `Permit`, it is either committed or released, once. */
-export interface TakenPermits {
+/** What one verification has taken of all its limits. Either committed or released, once. */
+export interface TakenLimits extends LimitStates {
   /** `missing`: one of the subjects no longer exists. */
   readonly outcome: Permit["outcome"];
-  /** The states of the limits, in the order in which they were wanted. */
-  readonly states: readonly RateLimitState[];
-  /** The first limit that has not enough left; -1 unless the outcome is `limited`. */
-  readonly refusedBy: number;
+  /** Which limit refuses, if one does: the first in order. */
+  readonly reason: RefusalReason | undefined;
   commit(): void;
-  release(): MaybePromise<readonly RateLimitState[]>;
+  /** Returns the states afterwards. */
+  release(): MaybePromise<LimitStates>;
 }
 
 /**
  * Takes from all limits or from none. Strict ones are asked together, so that they take one round trip and one time-out for
- * all. Local ones come last: nothing is waited for between them, so that hardly anything taken there has to be given back.
+ * all. Local ones come last: nothing is waited for between them, so hardly anything taken there has to be given back.
  * Windows that are opened count for the API. Rejects with `Unavailable` if a limit cannot decide; then nothing is taken
  * either.
  */
 export function takeAll(
   limiter: RateLimiter,
-  wanted: readonly WantedPermit[],
+  wanted: readonly WantedLimit[],
   apiId: string,
-): MaybePromise<TakenPermits> {
+): MaybePromise<TakenLimits> {
   const isOneStrict = wanted.some(({ rule }) => rule.mode === "strict");
   return andThen(isOneStrict ? tryEach(limiter, wanted, apiId, "strict", none) : none, (strict) => {
     const outcome = outcomeOf(strict);
@@ -57,24 +60,24 @@ class Failure {
   }
 }
 
-/** Asks the limits of one mode. The attempts at others stay as they are. Loops, because most keys with names come by here. */
+/** Asks the limits of one mode. The attempts at others stay as they are. Loops, because it runs for most keys with named limits. */
 function tryEach(
   limiter: RateLimiter,
-  wanted: readonly WantedPermit[],
+  wanted: readonly WantedLimit[],
   apiId: string,
   mode: RateLimit["mode"],
   before: readonly Attempt[],
 ): MaybePromise<readonly Attempt[]> {
   const attempts: MaybePromise<Attempt>[] = [];
   for (let i = 0; i < wanted.length; i++) {
-    const each = wanted[i] as WantedPermit;
+    const each = wanted[i] as WantedLimit;
     attempts.push(each.cost > 0 && each.rule.mode === mode ? tryTake(limiter, each, apiId) : before[i]);
   }
   return allOf(attempts);
 }
 
 /** A failure is a value, so that what the others have taken can be given back. */
-function tryTake(limiter: RateLimiter, { subject, rule, cost }: WantedPermit, apiId: string): MaybePromise<Attempt> {
+function tryTake(limiter: RateLimiter, { subject, rule, cost }: WantedLimit, apiId: string): MaybePromise<Attempt> {
   try {
     const taken = limiter.take(subject, rule, cost, apiId);
     return taken instanceof Promise ? taken.catch((error: unknown) => new Failure(error)) : taken;
@@ -97,57 +100,103 @@ const severity: Record<Outcome, number> = { admitted: 0, limited: 1, missing: 2,
 
 function admit(
   limiter: RateLimiter,
-  wanted: readonly WantedPermit[],
+  wanted: readonly WantedLimit[],
   attempts: readonly Attempt[],
-): MaybePromise<TakenPermits> {
+): MaybePromise<TakenLimits> {
   const permits = attempts as readonly (Permit | undefined)[];
-  if (!permits.includes(undefined)) return new Admitted(permits, permits as readonly Permit[]);
+  if (!permits.includes(undefined)) return new TakenTogether("admitted", wanted, permits as readonly Permit[], permits);
   const states = wanted.map(({ subject, rule }, i) => permits[i] ?? limiter.peek(subject, rule));
-  return andThen(allOf(states), (known) => new Admitted(permits, known));
+  return andThen(allOf(states), (known) => new TakenTogether("admitted", wanted, known, permits));
 }
 
-/** A permit tells the state of its limit. Undefined for a limit that nothing was taken from. */
-class Admitted implements TakenPermits {
-  readonly outcome = "admitted";
-  readonly refusedBy = -1;
-  readonly permits: readonly (Permit | undefined)[];
+class TakenTogether implements TakenLimits {
+  readonly outcome: Permit["outcome"];
+  readonly limits: readonly WantedLimit[];
   readonly states: readonly RateLimitState[];
+  /** Undefined for a limit that nothing was taken from. Empty if nothing was taken at all. */
+  readonly permits: readonly (Permit | undefined)[];
+  readonly reason: RefusalReason | undefined;
+  readonly rateLimit: RateLimitState | undefined;
+  readonly rateLimits: readonly NamedLimitState[] | undefined;
+  readonly ownerRateLimits: readonly NamedLimitState[] | undefined;
 
-  constructor(permits: readonly (Permit | undefined)[], states: readonly RateLimitState[]) {
-    this.permits = permits;
+  /** `states`: in the order of the limits. */
+  constructor(
+    outcome: Permit["outcome"],
+    limits: readonly WantedLimit[],
+    states: readonly RateLimitState[],
+    permits: readonly (Permit | undefined)[],
+    reason?: RefusalReason,
+  ) {
+    const { rateLimit, rateLimits, ownerRateLimits } = toLimitStates(limits, states);
+    this.outcome = outcome;
+    this.limits = limits;
     this.states = states;
+    this.permits = permits;
+    this.reason = reason;
+    this.rateLimit = rateLimit;
+    this.rateLimits = rateLimits;
+    this.ownerRateLimits = ownerRateLimits;
   }
 
   commit(): void {
     for (const permit of this.permits) permit?.commit();
   }
 
-  release(): MaybePromise<readonly RateLimitState[]> {
-    return allOf(this.states.map((state, i) => this.permits[i]?.release() ?? state));
+  release(): MaybePromise<LimitStates> {
+    const released = this.states.map((state, i) => this.permits[i]?.release() ?? state);
+    return andThen(allOf(released), (states) => toLimitStates(this.limits, states));
   }
 }
 
 /** Gives back what was taken. */
 function giveUp(
   limiter: RateLimiter,
-  wanted: readonly WantedPermit[],
+  wanted: readonly WantedLimit[],
   attempts: readonly Attempt[],
   outcome: Exclude<Outcome, "admitted">,
-): MaybePromise<TakenPermits> {
+): MaybePromise<TakenLimits> {
   const stateOf = (attempt: Attempt, i: number): MaybePromise<RateLimitState> => {
     if (attempt?.outcome === "failed" || attempt?.outcome === "missing") return unknownState;
     if (attempt?.outcome === "limited") return attempt;
-    const { subject, rule } = wanted[i] as WantedPermit;
+    const { subject, rule } = wanted[i] as WantedLimit;
     return attempt?.release() ?? limiter.peek(subject, rule);
   };
   return andThen(allOf(attempts.map(stateOf)), (states) => {
     if (outcome === "failed") throw attempts.find((attempt) => attempt instanceof Failure)?.error;
-    // Of a limit that was not asked, its state tells. One that was asked and gave its permits is no reason.
-    const refuses = ({ cost }: WantedPermit, i: number) =>
-      attempts[i] === undefined ? cost > (states[i] as RateLimitState).remaining : attempts[i].outcome === "limited";
-    const refusedBy = outcome === "limited" ? wanted.findIndex(refuses) : -1;
-    return { outcome, states, refusedBy, commit() {}, release: () => states };
+    if (outcome === "missing") return new TakenTogether(outcome, wanted, states, []);
+    // A limit that was not asked refuses by its state. One that was asked and gave its permits is no reason.
+    const refusing = wanted.find(({ cost }, i) =>
+      attempts[i] === undefined ? cost > (states[i] as RateLimitState).remaining : attempts[i].outcome === "limited",
+    ) as WantedLimit;
+    const { of, name } = refusing;
+    return new TakenTogether(outcome, wanted, states, [], { check: "limit", of, name });
   });
 }
 
 const unknownState: RateLimitState = { limit: 0, remaining: 0, resetMs: 0 };
+
+/** The states of these limits, which are in the same order. */
+export function toLimitStates(limits: readonly WantedLimit[], states: readonly RateLimitState[]): LimitStates {
+  let rateLimit: RateLimitState | undefined;
+  let rateLimits: NamedLimitState[] | undefined;
+  let ownerRateLimits: NamedLimitState[] | undefined;
+  for (let i = 0; i < limits.length; i++) {
+    const { of, name, rule } = limits[i] as WantedLimit;
+    const state = states[i] as RateLimitState;
+    if (name === undefined) {
+      rateLimit = state;
+      continue;
+    }
+    const named = { name, durationMs: rule.durationMs, state };
+    if (of === "key") rateLimits = withOneMore(rateLimits, named);
+    else ownerRateLimits = withOneMore(ownerRateLimits, named);
+  }
+  return { rateLimit, rateLimits, ownerRateLimits };
+}
+
+function withOneMore<Item>(items: Item[] | undefined, item: Item): Item[] {
+  if (items === undefined) return [item];
+  items.push(item);
+  return items;
+}

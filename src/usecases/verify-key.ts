@@ -7,7 +7,7 @@ import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { Owner } from "../domain/owner.ts";
 import type { RefusalReason } from "../domain/refusal-reason.ts";
 import type { Secret } from "../domain/secret.ts";
-import { ofCharge, Unavailable } from "../domain/unavailable.ts";
+import { toChargeError, Unavailable } from "../domain/unavailable.ts";
 import {
   countersOf,
   noteSpend,
@@ -20,7 +20,8 @@ import {
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import { peekLimits, type TakenLimits, takeLimits } from "./take-limits.ts";
+import type { TakenLimits } from "./take-all.ts";
+import { peekLimits, takeLimits } from "./take-limits.ts";
 
 export interface VerifyKeyRequest extends PlannedRequest {
   readonly key: Secret;
@@ -140,5 +141,5 @@ interface Lookup {
 /** It is not known whether the use was spent, and the caller gets 503. So nothing of the limits was used. */
 async function releaseAndThrow(taken: TakenLimits, error: unknown): Promise<never> {
   await taken.release();
-  throw ofCharge(error);
+  throw toChargeError(error);
 }

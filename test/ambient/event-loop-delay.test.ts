@@ -24,11 +24,11 @@ describe("the delay of an event loop", () => {
     stop();
     fireAfter(1000);
     const printed = await metrics.render();
-    expect(sumMetric(printed, `${name}_count{thread="7"}`)).toBe(3);
-    expect(sumMetric(printed, `${name}_sum{thread="7"}`)).toBeCloseTo(0.3);
-    expect(sumMetric(printed, `${name}_bucket{le="0.0025",thread="7"}`)).toBe(2);
-    expect(sumMetric(printed, `${name}_bucket{le="0.25",thread="7"}`)).toBe(2);
-    expect(sumMetric(printed, `${name}_bucket{le="0.5",thread="7"}`)).toBe(3);
+    expect(sumMetric(printed, `${name}_count{worker="7"}`)).toBe(3);
+    expect(sumMetric(printed, `${name}_sum{worker="7"}`)).toBeCloseTo(0.3);
+    expect(sumMetric(printed, `${name}_bucket{le="0.0025",worker="7"}`)).toBe(2);
+    expect(sumMetric(printed, `${name}_bucket{le="0.25",worker="7"}`)).toBe(2);
+    expect(sumMetric(printed, `${name}_bucket{le="0.5",worker="7"}`)).toBe(3);
   });
 
   it("is added up, with that of a tick that is due, for as long as it is measured", () => {

@@ -1,6 +1,6 @@
 import { type Room, storeInterfaces } from "./rooms.ts";
 
-/** A row of the table in docs/architecture.md. Its lists are sorted. */
+/** A row of the table in docs/architecture-rooms.md. Its lists are sorted. */
 interface DocumentedRoom {
   readonly ours: readonly string[];
   readonly packages: readonly string[];

@@ -1,4 +1,4 @@
-// Which room may import which: the table of docs/architecture.md as rules. A test compares the two.
+// Which room may import which: the table of docs/architecture-rooms.md as rules. A test compares the two.
 
 export interface Room {
   /** What the room may import of ours, beside itself: folders end in a slash. */
@@ -32,7 +32,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   config: { ours: ["src/domain/"], node: true },
   batching: { ours: ["src/domain/", "src/ambient/"], node: false },
   link: { ours: ["src/domain/"], node: true },
-  store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
+  store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["pg"] },
   ratelimit: {
     ours: ["src/domain/", "src/ambient/", "src/batching/", ...storeInterfaces],
     node: true,
@@ -61,17 +61,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     node: true,
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },
-  threads: {
-    ours: [
-      "src/domain/",
-      "src/ambient/",
-      "src/link/",
-      "src/ratelimit/limiter.ts",
-      "src/ratelimit/local/",
-      ...storeInterfaces,
-    ],
-    node: false,
-  },
   server: {
     ours: [
       "src/domain/",
@@ -82,7 +71,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/core/",
       "src/usecases/",
       "src/rpc/",
-      "src/threads/",
+      "src/link/",
       "gen/",
     ],
     node: true,

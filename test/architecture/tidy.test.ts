@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { variables } from "../../src/config/variables.ts";
+import { type Variable, variables } from "../../src/config/variables.ts";
 import { readText, readTree } from "../support/repository.ts";
 
 const linesMax = 320;
@@ -30,9 +30,13 @@ describe("the source", () => {
   });
 
   it("prints through the log, and to the console only from the command line", () => {
+    const writesLog = "src/ambient/log-output.ts";
     const offenders = [...readTree("src", ".ts")].filter(
       ([file, text]) =>
-        !file.startsWith("src/cli/") && !isOfCallers(file) && /\bconsole\.|process\.std(out|err)/.test(text),
+        !file.startsWith("src/cli/") &&
+        file !== writesLog &&
+        !isOfCallers(file) &&
+        /\bconsole\.|process\.std(out|err)/.test(text),
     );
     expect(offenders.map(([file]) => file)).toEqual([]);
   });
@@ -44,12 +48,18 @@ function isOfCallers(file: string): boolean {
 }
 
 describe("the documentation", () => {
+  const pages = new Map([
+    ...readTree("docs", ".md"),
+    ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map((file) => [file, readText(file)] as const),
+  ]);
+
   it("lists exactly the settings that are read", () => {
     const listed = [...readText("docs/configuration.md").matchAll(/^\| `([A-Z_]+)` \| ([^|]*) \|/gm)];
     const documented = Object.fromEntries(
       listed.map(([, name, fallback]) => [name, fallback?.replaceAll("`", "").trim()]),
     );
-    const read = Object.values(variables).map(({ name, fallback }) => [name, fallback || "none"]);
+    const all: readonly Variable<unknown>[] = Object.values(variables);
+    const read = all.map(({ name, fallback }) => [name, fallback || "none"]);
     expect(documented).toEqual(Object.fromEntries(read));
   });
 
@@ -70,10 +80,6 @@ describe("the documentation", () => {
   });
 
   it("points only to files that exist", () => {
-    const pages = new Map([
-      ...readTree("docs", ".md"),
-      ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map((file) => [file, readText(file)] as const),
-    ]);
     const broken = [...pages].flatMap(([page, text]) =>
       [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
         .map((match) => new URL(match[1] ?? "", `file:///${page}`).pathname.slice(1))
@@ -82,7 +88,53 @@ describe("the documentation", () => {
     );
     expect(broken).toEqual([]);
   });
+
+  it("points only to headings that exist", () => {
+    expect(findLostHeadings(pages)).toEqual([]);
+  });
+
+  it("would be caught pointing to a heading that has another name now", () => {
+    const renamed = readText("docs/architecture.md").replace("## The picture", "## Pictures");
+    expect(findLostHeadings(new Map([...pages, ["docs/architecture.md", renamed]]))).toContain(
+      "docs/glossary.md → docs/architecture.md#the-picture",
+    );
+  });
+
+  it("names only files that exist where it shows promises", () => {
+    const page = readText("docs/promises.md");
+    expect(findLostPaths(page)).toEqual([]);
+    const renamed = "domain/deadlines.ts";
+    expect(findLostPaths(page.replace(renamed, "domain/dead-lines.ts"))).toEqual(["src/domain/dead-lines.ts"]);
+  });
 });
+
+function findLostHeadings(texts: ReadonlyMap<string, string>): string[] {
+  return [...texts].flatMap(([page, text]) =>
+    [...text.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)].flatMap(([, path = "", heading = ""]) => {
+      const target = path === "" ? page : new URL(path, `file:///${page}`).pathname.slice(1);
+      const isLost = target.endsWith(".md") && !headingsOf(texts.get(target) ?? readText(target)).includes(heading);
+      return isLost ? `${page} → ${target}#${heading}` : [];
+    }),
+  );
+}
+
+/** Of the paths in backticks. Those of sources are written without `src`. */
+function findLostPaths(page: string): string[] {
+  return [...page.matchAll(/`([\w-]+\/[\w./-]*(?:\/|\.ts))`/g)]
+    .map(([, path = ""]) => (/^(test|docs)\//.test(path) ? path : `src/${path}`))
+    .filter((path) => !exists(path));
+}
+
+/** As GitHub names them in links. */
+function headingsOf(page: string): string[] {
+  const withoutBlocks = page.replaceAll(/^( *)```.*?^\1```/gms, "");
+  return [...withoutBlocks.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
 
 function exists(path: string): boolean {
   try {

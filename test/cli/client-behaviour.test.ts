@@ -71,7 +71,7 @@ describe.concurrent("a command", () => {
     expect(unsendable.stderr).toContain("--idempotency-key must be 1 to 255 visible ASCII characters");
     for (const { code, stdout, stderr } of [away, undecided]) {
       expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
-      expect(stderr).toMatch(/^NETWORK_ERROR: .+ at http:\S+ \(ECONNREFUSED\)\nnothing listens there: .+\n$/);
+      expect(stderr).toMatch(/^NETWORK_ERROR: .+ at http:\S+ \(ECONNREFUSED\)\nnothing listens there: .+ --url, .+\n$/);
     }
     expect(unauthorised).toMatchObject({ code: 1, stdout: "" });
     expect(unauthorised.stderr).toMatch(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { exampleLine } from "../../src/cli/commands/example-line.ts";
-import { type Command, type CommandGroup, groups } from "../../src/cli/commands/groups.ts";
+import { type CliCommand, type CommandGroup, groups } from "../../src/cli/commands/groups.ts";
 import { commandHelp, groupHelp } from "../../src/cli/commands/help.ts";
 import { widthOf } from "../../src/cli/commands/screen.ts";
 import { EXAMPLES, type Example } from "../../tools/protoc-gen-latchkey/examples.ts";
@@ -66,7 +66,7 @@ async function startService(): Promise<Record<string, string>> {
 
 const defineLatchkey = `latchkey() { '${process.execPath}' '${builtProgram()}' "$@"; }`;
 
-function commandOf(path: string): { group: CommandGroup; command: Command } {
+function commandOf(path: string): { group: CommandGroup; command: CliCommand } {
   const [, client, method] = /^\/v1\/(\w+)\.(\w+)$/.exec(path) ?? [];
   const group = groups.find((each) => each.client === client);
   const command = group?.commands.find((each) => each.method === method);

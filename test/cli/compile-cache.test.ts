@@ -135,14 +135,14 @@ describe("compiled code", () => {
     expect(readdirSync(cache, { recursive: true })).toEqual(before);
   });
 
-  it("is kept of threads too, and the service runs from it", async () => {
+  it("is kept of threads and workers too, and the service runs from it", async () => {
     const folder = home();
     const environment = { XDG_CACHE_HOME: folder, LATCHKEY_WORKERS: "2", LATCHKEY_DRAIN_MS: "0" };
     const latchkey = await startLatchkey({ ...environment, LATCHKEY_DATA_DIR: tempFolder() });
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);
     const kept = filesBelow(join(folder, "latchkey")).map((file) => readFileSync(file));
-    for (const script of ["serving-thread.js", "writer-worker.js"]) {
+    for (const script of ["worker-process.js", "writer-worker.js"]) {
       const source = readFileSync(join(dirname(builtProgram()), script));
       expect(
         kept.filter((entry) => isEntryOf(entry, source)),

@@ -97,6 +97,23 @@ describe.concurrent("what the service refuses", () => {
   });
 });
 
+it("a root key that the service refuses for the 21st time is no outage: it says where the root key is from", async () => {
+  const wrong = { LATCHKEY_ROOT_KEY: "wrong".repeat(8) };
+  const headers = { authorization: `Bearer ${wrong.LATCHKEY_ROOT_KEY}`, "content-type": "application/json" };
+  for (let i = 0; i < 20; i++)
+    await fetch(`${latchkey.baseUrl}/v1/apis.listApis`, { method: "POST", headers, body: "{}" });
+  const { code, stdout, stderr } = await type("apis list", wrong);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^TOO_MANY_REQUESTS: .+\nthe root key is from LATCHKEY_ROOT_KEY\nrequest req_\w+\n$/);
+});
+
+it("the help of a command names flags, not the fields of JSON", async () => {
+  const { code, stdout } = await type("keys list --help");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/--api-id TEXT +Only keys of this API: 1 to 255 characters. Default: keys of all APIs\.\n/);
+  expect(stdout).not.toMatch(/ownerId|apiId/);
+});
+
 describe.concurrent("a malformed key of an import", () => {
   it.each([1, 2, 220])("is told by its number in the whole file: %i", async (wrong) => {
     const digest = (i: number) => (i + wrong * 1000).toString(16).padStart(64, "0");

@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CommandField } from "../../gen/latchkey/v1/commands.ts";
-import { columnsOf } from "../../src/cli/commands/columns.ts";
-import { printCsv } from "../../src/cli/commands/print-csv.ts";
+import { columnsToPrint } from "../../src/cli/commands/columns.ts";
+import { printCsv } from "../../src/cli/commands/print-output.ts";
 import { builtProgram } from "../support/artefact.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -116,7 +116,7 @@ describe("csv", () => {
     type: kind,
     details: "",
   });
-  const [text, number] = columnsOf([field("text"), field("left", "integer")]);
+  const [text, number] = columnsToPrint([field("text"), field("left", "integer")]);
 
   it.each<[unknown, string]>([
     ["plain text", "plain text"],

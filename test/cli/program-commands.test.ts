@@ -56,6 +56,17 @@ describe("commands that call no service", () => {
     expect(stderr).toMatch(/^--role is for serve and doctor: it follows the command\n/);
   });
 
+  it.each([
+    ["--url http://127.0.0.1:8090 keys list", "--url", "keys"],
+    ["--api-id=demo keys list", "--api-id", "keys"],
+    ["--url http://127.0.0.1:8090 profile list", "--url", "profile"],
+  ])("say where a flag of a command that calls a service goes: %s", async (line, flag, name) => {
+    const { code, stdout, stderr } = await runLatchkey(line.split(" "));
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    const problem = `${flag} goes behind the command: latchkey ${name} COMMAND ${flag} …`;
+    expect(stderr).toBe(`${problem}\nlatchkey --help tells how it is used\n`);
+  });
+
   it("say where settings come from to whoever gives them as flags, in two lines", async () => {
     for (const [args, command] of [
       ["serve --port 99", "latchkey serve"] as const,

@@ -35,9 +35,9 @@ export const brokenFeeds: readonly BrokenStore[] = [
     let toldTo = 0;
     return async (since) => {
       const news = await read(since);
-      const isTold = news.changed !== "everything" && since !== undefined && since.transaction < toldTo;
+      const isGiven = news.changed !== "everything" && since !== undefined && since.transaction < toldTo;
       toldTo = Math.max(toldTo, news.position.transaction);
-      return isTold ? { ...news, changed: nothing } : news;
+      return isGiven ? { ...news, changed: nothing } : news;
     };
   }),
   feed("tells at most ten changes and moves on", (read) => async (since) => {

@@ -30,6 +30,12 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
     };
   }),
   rootKeys("says that there is a root key when there is none", () => ({ presence: async () => "some" })),
+  rootKeys("takes a created root key for the generated one", (inner) => ({
+    async presence(nowMs) {
+      const presence = await inner.presence(nowMs);
+      return presence === "some" ? "generated" : presence;
+    },
+  })),
   rootKeys("says that there is no root key when there is one", () => ({ presence: async () => "none" })),
   rootKeys("forgets that the generated root key was retired", () => ({ retireGenerated: async () => {} })),
   rootKeys("retires a generated root key that is also configured", (inner) => ({

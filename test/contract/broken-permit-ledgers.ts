@@ -12,11 +12,11 @@ const exchange = exchangePermits;
 export const brokenPermitLedgers: readonly BrokenStore[] = [
   // Limits that asks bring
   permitRule("holds every ask to a limit of 5, whatever it brings", (before, ask, rule, nowMs) =>
-    exchange(before, ask, ask.brought === undefined ? rule : { ...rule, limit: 5 }, nowMs),
+    exchange(before, ask, ask.sentRule === undefined ? rule : { ...rule, limit: 5 }, nowMs),
   ),
   permitRule("begins the generations of a free-standing window at 1", (before, ask, rule, nowMs) =>
     exchange(
-      ask.brought && before.gen > 1e9 && before.granted === 0 ? { ...before, gen: 0 } : before,
+      ask.sentRule && before.gen > 1e9 && before.granted === 0 ? { ...before, gen: 0 } : before,
       ask,
       rule,
       nowMs,

@@ -16,6 +16,7 @@ import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenLists } from "./broken-lists.ts";
 import { brokenNamedLimits } from "./broken-named-limits.ts";
+import { brokenOwnerDeletions } from "./broken-owner-deletions.ts";
 import { brokenOwners } from "./broken-owners.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenRerolls } from "./broken-rerolls.ts";
@@ -32,6 +33,7 @@ import { listCases } from "./list-cases.ts";
 import { namedLimitCases } from "./named-limit-cases.ts";
 import { ownerCases } from "./owner-cases.ts";
 import { ownerCounterCases } from "./owner-counter-cases.ts";
+import { ownerDeletionCases } from "./owner-deletion-cases.ts";
 import { ownerListCases } from "./owner-list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
@@ -73,6 +75,7 @@ const topics: readonly (readonly [readonly BrokenStore[], readonly ContractCase[
   [brokenKeyUpdates, updateKeyCases],
   [brokenUpdates, updateRemainingCases],
   [brokenApis, [...apiCases, ...apiDeletionCases]],
+  [brokenOwnerDeletions, ownerDeletionCases],
   [brokenOwners, [...ownerCases, ...ownerCounterCases, ...ownerListCases]],
   [brokenRerolls, rerollCases],
   [brokenImports, importCases],

@@ -12,13 +12,13 @@ const named = (identifier: string) => ({
 });
 const bringing = (limit: number, given: Partial<PermitAsk>): Partial<PermitAsk> => ({
   ...given,
-  brought: { limit, durationMs: windowMs },
+  sentRule: { limit, durationMs: windowMs },
 });
 
 /** What the permit ledger promises for limits that asks bring with them. */
 export const freeWindowCases: readonly ContractCase[] = [
   {
-    name: "a free-standing window is made when it is first asked for, and filled up to the limit that was brought",
+    name: "a free-standing window is made when it is first asked for, and filled up to the limit that its ask names",
     async run(store, clock) {
       const first = await ask(store, named("first"), bringing(5, { waiting: ones(3) }));
       expect(first).toMatchObject({ granted: 3, left: 2, limit: 5, endsInMs: windowMs, durationMs: windowMs });

@@ -9,14 +9,11 @@ import { createDeferredStore } from "../../src/store/deferred-store.ts";
 import { guardStore } from "../../src/store/guard-store.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Store } from "../../src/store/store.ts";
-import { remoteKeys } from "../../src/threads/remote-main-thread.ts";
 import { managementWithin } from "../../src/usecases/management-within.ts";
-import { connectThreads } from "../support/connect-threads.ts";
 
 /**
- * A store as fronts use it: behind guard, deferred store, cache, announcements and what a root key allows, and for look-ups
- * the link between threads. Those only forward, so that it keeps the same contract. The cache remembers nothing: it may
- * show an older balance.
+ * A store as fronts use it: behind guard, deferred store, cache, announcements and what a root key allows. Those only
+ * forward, so that it keeps the same contract. The cache remembers nothing: it may show an older balance.
  */
 export function createLayeredStore(real: Store, clock: Clock): Store {
   const { store, fulfil } = createDeferredStore(real.usageLanes.length);
@@ -28,14 +25,5 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
     findByDigest: (...args: Parameters<KeyLookup["findByDigest"]>) => cache.findByDigest(...args),
     findOwner: (ownerId: string) => store.keys.findOwner(ownerId),
   };
-  const { serving, close } = connectThreads({ keys });
-  return {
-    ...store,
-    keys: remoteKeys(serving),
-    management: managementWithin(announced, unlimitedRootKey("root_test")),
-    async close() {
-      close();
-      await store.close();
-    },
-  };
+  return { ...store, keys, management: managementWithin(announced, unlimitedRootKey("root_test")) };
 }

@@ -168,7 +168,7 @@ export const namedLimitCases: readonly ContractCase[] = [
       for (const name of ["a", "b"]) expect(await wanted(store, key, name, 3)).toMatchObject({ granted: 3, gen: 1 });
       expect(await ask(store, key, { waiting: ones(3) })).toMatchObject({ granted: 3, gen: 1 });
       await stopApi(store.management, "api");
-      expect(await deleteApiKeys(store.management, "api", 3)).toMatchObject({ answer: { deleted: 3 } });
+      expect(await deleteApiKeys(store.management, "api", 3)).toMatchObject({ changed: { length: 3 } });
       const left = await Promise.all(keys.map((each) => isMissing(store, each, "b")));
       // In the order of their ids, `key_10` is the last.
       expect(left).toEqual([true, false, true, true]);

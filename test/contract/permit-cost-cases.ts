@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { runsMax } from "../../src/domain/permit-window.ts";
+import { askRunsMax } from "../../src/domain/permit-window.ts";
 import { limitMax } from "../../src/domain/rate-limit.ts";
 import { ones } from "../support/ones.ts";
 import type { ContractCase } from "./contract-case.ts";
@@ -107,13 +107,13 @@ export const permitCostCases: readonly ContractCase[] = [
     name: "the largest costs and counts are granted exactly, in as many runs as an ask may have",
     async run(store, clock) {
       const key = await createdStrict(store, clock, limitMax);
-      const most = runs(...Array.from({ length: runsMax }, () => [limitMax, limitMax] as const));
+      const most = runs(...Array.from({ length: askRunsMax }, () => [limitMax, limitMax] as const));
       expect(await ask(store, key, { waiting: most, inAdvance: limitMax })).toMatchObject({
         granted: limitMax,
         left: 0,
       });
       expect(await ask(store, key, { waiting: most, gen: 1, returned: 7 })).toMatchObject({ granted: 0, left: 7 });
-      const mixed = runs(...Array.from({ length: runsMax }, (_, i) => [runsMax - i, 1] as const));
+      const mixed = runs(...Array.from({ length: askRunsMax }, (_, i) => [askRunsMax - i, 1] as const));
       expect(await ask(store, key, { waiting: mixed })).toMatchObject({ granted: 7, left: 0 });
     },
   },

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
+import { endedSecretKeptMs } from "../../src/domain/expiry.ts";
 import type { NewKey } from "../../src/domain/key.ts";
-import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey, deleteKey, rerollKey, setRateLimit, testEvent, updateRemaining } from "../support/manage.ts";
 import { ones } from "../support/ones.ts";

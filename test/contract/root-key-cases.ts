@@ -57,7 +57,7 @@ export const rootKeyCases: readonly ContractCase[] = [
       expect(await add("second")).toBe(false);
       expect(await add("first")).toBe(false);
       expect(await found(store, "first", "second")).toEqual([generated, undefined]);
-      expect(await store.rootKeys.presence(clock.nowMs())).toBe("some");
+      expect(await store.rootKeys.presence(clock.nowMs())).toBe("generated");
     },
   },
   {
@@ -66,7 +66,7 @@ export const rootKeyCases: readonly ContractCase[] = [
       const { rootKeys } = store;
       await rootKeys.addFirst("first", "lk_root_abcd", clock.nowMs());
       await rootKeys.retireGenerated(clock.nowMs(), ["second", "first"]);
-      expect([await found(store, "first"), await rootKeys.presence(clock.nowMs())]).toEqual([[generated], "some"]);
+      expect([await found(store, "first"), await rootKeys.presence(clock.nowMs())]).toEqual([[generated], "generated"]);
 
       const retiredAtMs = clock.nowMs();
       await rootKeys.retireGenerated(retiredAtMs, ["second"]);

@@ -1,4 +1,4 @@
-import { laneOf } from "../../src/batching/coalescing-lanes.ts";
+import { laneOf } from "../../src/batching/keyed-batcher.ts";
 import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";

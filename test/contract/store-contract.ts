@@ -16,6 +16,7 @@ import { listCases } from "./list-cases.ts";
 import { namedLimitCases } from "./named-limit-cases.ts";
 import { ownerCases } from "./owner-cases.ts";
 import { ownerCounterCases } from "./owner-counter-cases.ts";
+import { ownerDeletionCases } from "./owner-deletion-cases.ts";
 import { ownerListCases } from "./owner-list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
@@ -44,6 +45,7 @@ export const storeContract: readonly ContractCase[] = [
   ...apiCases,
   ...apiDeletionCases,
   ...ownerCases,
+  ...ownerDeletionCases,
   ...ownerCounterCases,
   ...ownerListCases,
   ...changeCases,

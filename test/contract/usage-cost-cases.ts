@@ -145,7 +145,9 @@ export const usageCostCases: readonly ContractCase[] = [
     name: "100 keys that share a counter are charged in one call until that one is used up",
     async run(store, clock) {
       const owner = await counter(store, clock, 500);
-      const keys = await Promise.all(Array.from({ length: 100 }, () => counter(store, clock, 15)));
+      const keys: string[] = [];
+      // One after the other: on a busy machine so many at a time would wait too long for a connection.
+      while (keys.length < 100) keys.push(await counter(store, clock, 15));
       const costs = keys.map((_, i) => 1 + ((i * 7) % 20));
       const answers = await settleAll(store, ...keys.map((key, i) => both(key, owner, costs[i] as number)));
       let left = 500;

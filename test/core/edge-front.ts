@@ -2,7 +2,7 @@ import { expect, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
-import { cacheKeys } from "../../src/server/key-cache.ts";
+import { cacheKeys } from "../../src/server/front.ts";
 import type { Change } from "../../src/store/changes.ts";
 import type { CheckRootKey } from "../../src/store/root-access.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";

@@ -31,7 +31,10 @@ function edgeOf(addresses: readonly string[], Kind = Coordinators) {
   const log = createLog("error", () => {});
   const coordinators = new Kind(addresses, { onRecall: () => {}, clock: systemClock, log });
   onTestFinished(() => coordinators.close());
-  return { coordinators, usage: new RemoteUsage(coordinators, new WaitingRoom(50_000), () => deadlineIn(5000)) };
+  return {
+    coordinators,
+    usage: new RemoteUsage({ coordinators, waitingRoom: new WaitingRoom(50_000), newDeadline: () => deadlineIn(5000) }),
+  };
 }
 
 /** What became of uses, as their callers know it. */

@@ -5,7 +5,7 @@ import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
 import { MemoryHub } from "../../src/ratelimit/local/window-hub.ts";
 import { explainPermission } from "../../src/rpc/all-endpoints.ts";
-import { createCarryOut } from "../../src/server/carry-out.ts";
+import { createCarryOut } from "../../src/server/served-core.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { FeedPosition } from "../../src/store/change-feed.ts";
 import type { Change } from "../../src/store/changes.ts";

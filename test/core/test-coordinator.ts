@@ -108,7 +108,7 @@ export interface TestEdge {
   readonly permits: PermitChannel;
 }
 
-interface EdgeOptions extends Partial<Pick<RemoteCoreOptions, "onChanged">> {
+interface EdgeOptions extends Partial<Pick<RemoteCoreOptions, "onChanged" | "onAnnounced">> {
   readonly secret?: string;
   readonly onRecall?: OnRecall;
   readonly clock?: Clock;
@@ -121,6 +121,7 @@ export function edgeAt(
     secret,
     onRecall = () => {},
     onChanged = async () => {},
+    onAnnounced,
     clock = systemClock,
     ...shown
   }: EdgeOptions & Omit<LinkCredentials, "secret"> = {},
@@ -131,6 +132,7 @@ export function edgeAt(
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
     onChanged,
+    onAnnounced,
     clock,
     log,
   });

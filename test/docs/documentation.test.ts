@@ -13,8 +13,20 @@ import { differences } from "./same-answer.ts";
 /** Blocks that say why they are not run. One more is a decision. */
 const untestedMax = 12;
 
-/** Linked by docs/proxies.md. */
-const proxyPages = ["docs/nginx.md", "docs/caddy.md", "docs/haproxy.md"];
+/** Pages that are read in one go: in five and in ten minutes. */
+const wordsMax: Readonly<Record<string, number>> = { "README.md": 1000, "docs/architecture.md": 2500 };
+
+/** Pages that the README leaves to another one. */
+const linkedBy: Readonly<Record<string, readonly string[]>> = {
+  "docs/proxies.md": ["docs/nginx.md", "docs/caddy.md", "docs/haproxy.md"],
+  "docs/architecture.md": [
+    "docs/architecture-limits.md",
+    "docs/architecture-requests.md",
+    "docs/architecture-rooms.md",
+    "docs/architecture-store.md",
+    "docs/glossary.md",
+  ],
+};
 
 describe("the documentation", () => {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-docs-"));
@@ -36,13 +48,28 @@ describe("the documentation", () => {
     expect(readBlocks("docs/operations.md").filter(({ isStep }) => isStep).length).toBeGreaterThan(8);
   });
 
-  it("begins with a README that is read in five minutes", () => {
-    const readme = readText("README.md");
-    expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1000);
-    const linked = [...readme.matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, file]) => file);
-    expect(
-      pages.filter((file) => file.startsWith("docs/") && !linked.includes(file) && !proxyPages.includes(file)),
-    ).toEqual([]);
+  it("begins with pages that are read in one go", () => {
+    expect(findLongPages(readText)).toEqual([]);
+  });
+
+  it.each(Object.entries(wordsMax))("would be found too long if %s had more than %i words", (file, max) => {
+    const lengthened = (words: number) => (page: string) => {
+      const text = readText(page).trim();
+      return page === file ? `${text}${" word".repeat(words - countWords(text))}` : text;
+    };
+    expect(findLongPages(lengthened(max))).toEqual([]);
+    expect(findLongPages(lengthened(max + 1))).toEqual([file]);
+  });
+
+  it("has no page that a reader of the README cannot find", () => {
+    for (const [page, files] of Object.entries(linkedBy)) {
+      const text = readText(page);
+      expect(files.filter((file) => !text.includes(`](${file.replace("docs/", "")}`))).toEqual([]);
+    }
+    const linked = [...readText("README.md").matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, file]) => file);
+    const further = Object.values(linkedBy).flat();
+    const lost = pages.filter((file) => file.startsWith("docs/") && !linked.includes(file) && !further.includes(file));
+    expect(lost).toEqual([]);
   });
 
   const followed = pages.filter((file) => readBlocks(file).some(isRun));
@@ -72,6 +99,14 @@ describe("the documentation", () => {
       expect(differences(documented, wrong, learn)).not.toEqual([]);
   });
 });
+
+function findLongPages(read: (file: string) => string): string[] {
+  return Object.keys(wordsMax).filter((file) => countWords(read(file)) > (wordsMax[file] ?? 0));
+}
+
+function countWords(text: string): number {
+  return text.trim().split(/\s+/).length;
+}
 
 function isRun({ language, untested, isStep }: Block): boolean {
   return runLanguages.includes(language) && untested === undefined && !isStep;

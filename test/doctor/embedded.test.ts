@@ -90,6 +90,17 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "data-file-missing", fix: /latchkey restore BACKUP/, code: 1 },
   },
   {
+    fault: "a generated root key that no file has",
+    async plant() {
+      const folder = await usedFolder();
+      const values = `'root_generated', 'digest', 'lk_root_abcd', '["*"]', 0, 0, 1, ''`;
+      const columns = "id, digest, start, permissions, created_at_ms, updated_at_ms, version, event_id";
+      changeData(folder, `INSERT INTO root_keys (${columns}) VALUES (${values})`);
+      return { LATCHKEY_DATA_DIR: folder };
+    },
+    ...{ id: "root-key-file-missing", fix: "Replacing the root key", code: 3 },
+  },
+  {
     fault: "no data where there has to be some",
     plant: () => ({ LATCHKEY_DATA_DIR: join(tempFolder(), "lost"), LATCHKEY_STORE: "existing" }),
     ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },

@@ -4,7 +4,7 @@ import { type FindingId, findingKinds, worstOf } from "../../src/doctor/findings
 import { MetricsText } from "../../src/doctor/metrics-text.ts";
 import { type Report, runChecks } from "../../src/doctor/run-checks.ts";
 import { serviceSigns } from "../../src/doctor/service-signs.ts";
-import { shownPostgresUrl } from "../../src/domain/postgres-url.ts";
+import { printablePostgresUrl } from "../../src/domain/postgres-url.ts";
 import type { DatabaseFacts } from "../../src/store/postgres/inspect-database.ts";
 import { readText, readTree } from "../support/repository.ts";
 import { healthyEnvironment, runDoctor } from "./run-doctor.ts";
@@ -17,7 +17,7 @@ function documentedFindings(page: string) {
 
 describe("docs/doctor.md", () => {
   const page = readText("docs/doctor.md");
-  const inCode = Object.entries(findingKinds).map(([id, [severity, why]]) => [id, severity, why]);
+  const inCode = Object.entries(findingKinds).map(([id, { severity, why }]) => [id, severity, why]);
   const inPage = (text: string) => documentedFindings(text).map(({ id, severity, why }) => [id, severity, why]);
 
   it("has every finding with its severity and why it matters, and says what to type", () => {
@@ -53,22 +53,17 @@ describe("docs/doctor.md", () => {
 describe("checks", () => {
   it("run at once, and one that hangs or fails is itself a finding, beside what it had found", async () => {
     let began = 0;
-    const hangs = {
-      area: "the slow one",
-      async run({ found, signal }: Report) {
-        began++;
-        found("disk-low", "before it hung", "make room");
-        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("ended"))));
-      },
+    const hangs = async ({ found, signal }: Report) => {
+      began++;
+      found("disk-low", "before it hung", "make room");
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("ended"))));
     };
-    const fails = {
-      area: "the broken one",
-      run() {
-        began++;
-        throw Object.assign(new Error("secret words"), { code: "EBROKEN" });
-      },
+    const fails = () => {
+      began++;
+      throw Object.assign(new Error("secret words"), { code: "EBROKEN" });
     };
-    const running = runChecks([hangs, fails, { area: "fine", run: ({ looked }) => looked("well") }], 50);
+    const fine = ({ checked }: Report) => checked("well");
+    const running = runChecks({ "the slow one": hangs, "the broken one": fails, fine, none: false }, 50);
     expect(began).toBe(2);
     const { findings, checked } = await running;
     expect(findings.map(({ id, area }) => [id, area])).toEqual([
@@ -89,14 +84,14 @@ describe("checks", () => {
       // The password may be `pa@ss/w?x=y`.
       ["postgres://user:pa@ss/w?x=y@a/name", "postgres://…"],
     ] as const)
-      expect(shownPostgresUrl(url)).toBe(shown);
+      expect(printablePostgresUrl(url)).toBe(shown);
   });
 });
 
 /** The ids that a report comes to. */
 function idsOf(write: (report: Report) => void): FindingId[] {
   const ids: FindingId[] = [];
-  write({ looked: () => {}, found: (id) => void ids.push(id), signal: new AbortController().signal });
+  write({ checked: () => {}, found: (id) => void ids.push(id), signal: new AbortController().signal });
   return ids;
 }
 
@@ -180,7 +175,7 @@ describe("signs of incidents in metrics", () => {
   });
 
   it("use only metrics that are documented", () => {
-    const source = readText("src/doctor/service-signs.ts");
+    const source = readText("src/doctor/service-signs.ts") + readText("src/doctor/incident-signs.ts");
     const used = [...source.matchAll(/"((?:latchkey|process)_\w+)"/g)].map(([, name = ""]) => name);
     const documented = readText("docs/metrics.md");
     const isKnown = (name: string) => documented.includes(`\`${name.replace(/_(count|sum)$/, "")}\``);

@@ -16,7 +16,11 @@ class Replica {
     const sentAtMs = this.monotonicMs + afterMs;
     this.monotonicMs = sentAtMs + tookMs;
     const trueMs = epochMs + sentAtMs + this.sleptMs + tookMs * readAt;
-    return this.#jumps.detect({ shownMs: Math.floor(trueMs + this.aheadMs), sentAtMs, receivedAtMs: this.monotonicMs });
+    return this.#jumps.detect({
+      ledgerMs: Math.floor(trueMs + this.aheadMs),
+      sentAtMs,
+      receivedAtMs: this.monotonicMs,
+    });
   }
 }
 

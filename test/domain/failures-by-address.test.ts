@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { addressGroupOf } from "../../src/domain/address-group.ts";
-import { FailuresByAddress, failuresMax, failureWindowMs } from "../../src/domain/failures-by-address.ts";
+import {
+  addressGroupOf,
+  FailuresByAddress,
+  failuresMax,
+  failureWindowMs,
+} from "../../src/domain/failures-by-address.ts";
 
 describe("the addresses that count as one caller", () => {
   it.each([

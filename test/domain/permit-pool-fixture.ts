@@ -1,6 +1,8 @@
 import { countOf } from "../../src/domain/cost-queue.ts";
-import { PermitPool } from "../../src/domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../src/domain/permit-verdict.ts";
+import { nextAsk } from "../../src/domain/permit-asking.ts";
+import { type PermitMessage, PermitPool, type PermitVerdict } from "../../src/domain/permit-pool.ts";
+import { settleGrant } from "../../src/domain/permit-settling.ts";
+import { takePermits } from "../../src/domain/permit-spending.ts";
 import type { PermitGrant } from "../../src/domain/permit-window.ts";
 
 export const startMs = 10_000;
@@ -20,13 +22,13 @@ export const plenty: PermitGrant = {
   limit: 1_000,
 };
 export const exhausted: PermitGrant = { ...plenty, granted: 0, left: 0, outstanding: 0, contended: true };
-export const heldElsewhere: PermitGrant = { ...exhausted, outstanding: 3 };
+export const heldByOthers: PermitGrant = { ...exhausted, outstanding: 3 };
 
 /** A pool whose first request, at `startMs`, was answered like this. */
 export function poolWith(grant: PermitGrant, rttMs = 20): { pool: PermitPool; verdict: PermitVerdict } {
   const pool = new PermitPool();
-  pool.take(startMs);
-  const verdict = pool.answered(ask(pool, startMs), grant, startMs + rttMs);
+  takePermits(pool, startMs);
+  const verdict = settleGrant(pool, ask(pool, startMs), grant, startMs + rttMs);
   return { pool, verdict };
 }
 
@@ -36,7 +38,7 @@ export function counted(verdict: PermitVerdict) {
 }
 
 export function ask(pool: PermitPool, nowMs: number): PermitMessage {
-  const message = pool.nextAsk(nowMs);
+  const message = nextAsk(pool, nowMs);
   if (message === undefined) throw new Error("the pool has nothing to ask for");
   return message;
 }

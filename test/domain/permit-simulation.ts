@@ -1,6 +1,8 @@
 import type { Picked } from "../../src/domain/cost-queue.ts";
-import { PermitPool } from "../../src/domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../src/domain/permit-verdict.ts";
+import { nextAsk, nextDueMs } from "../../src/domain/permit-asking.ts";
+import { type PermitMessage, PermitPool, type PermitVerdict, recallPermits } from "../../src/domain/permit-pool.ts";
+import { settleGrant, settleLost } from "../../src/domain/permit-settling.ts";
+import { commitPermits, releasePermits, takePermits } from "../../src/domain/permit-spending.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import { wantedBy } from "../ratelimit/strict/asks.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -125,7 +127,7 @@ class Simulation {
   #request(replica: Replica): void {
     const { costs } = this.#load;
     const request = { arrivedAtMs: this.#nowMs, cost: costs ? this.#random.pick(costs) : 1 };
-    const take = replica.pool.take(this.#nowMs, request.cost);
+    const take = takePermits(replica.pool, this.#nowMs, request.cost);
     if (take.outcome === "admitted") this.#use(replica, take.gen, request);
     else if (take.outcome === "wait") replica.queue.push(request);
     else {
@@ -150,8 +152,8 @@ class Simulation {
       this.#waitsMs.push(this.#nowMs - arrivedAtMs);
     }
     this.#after(useMs, () => {
-      if (refused) this.#settle(replica, replica.pool.release(gen, this.#nowMs, cost));
-      else replica.pool.commit(gen, cost);
+      if (refused) this.#settle(replica, releasePermits(replica.pool, gen, this.#nowMs, cost));
+      else commitPermits(replica.pool, gen, cost);
       this.#pump(replica);
     });
   }
@@ -167,9 +169,9 @@ class Simulation {
   /** What the owner of a pool does after each call to it. */
   #pump(replica: Replica): void {
     if (!replica.up) return;
-    const message = replica.pool.nextAsk(this.#nowMs);
+    const message = nextAsk(replica.pool, this.#nowMs);
     if (message !== undefined) this.#send(replica, message);
-    const dueMs = replica.pool.nextDueMs(this.#nowMs);
+    const dueMs = nextDueMs(replica.pool, this.#nowMs);
     if (dueMs === undefined || dueMs === replica.wakeAtMs) return;
     replica.wakeAtMs = dueMs;
     this.#events.add(dueMs, () => {
@@ -182,7 +184,7 @@ class Simulation {
   #send(replica: Replica, message: PermitMessage): void {
     this.#calls++;
     const lost = this.#random.chance(this.#load.lostShare ?? 0) ? this.#random.pick(["ask", "reply"]) : undefined;
-    if (lost) this.#after(lossNoticedMs, () => replica.pool.lost(message, this.#nowMs));
+    if (lost) this.#after(lossNoticedMs, () => settleLost(replica.pool, message, this.#nowMs));
     if (lost) this.#after(lossNoticedMs, () => this.#pump(replica));
     if (lost === "ask") return;
     this.#after(replica.rttMs / 2, () => {
@@ -193,7 +195,7 @@ class Simulation {
       if (lost === "reply") return;
       this.#after(replica.rttMs / 2, () => {
         if (!replica.up) return;
-        this.#settle(replica, replica.pool.answered(message, grant, this.#nowMs));
+        this.#settle(replica, settleGrant(replica.pool, message, grant, this.#nowMs));
         this.#pump(replica);
       });
     });
@@ -203,7 +205,7 @@ class Simulation {
     for (const other of this.#replicas) {
       if (other === asker) continue;
       this.#after(other.rttMs / 2, () => {
-        other.pool.recall();
+        recallPermits(other.pool);
         this.#pump(other);
       });
     }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
-  type Check,
   codeOfRefusal,
   phraseCheck,
   phraseRefusal,
   type RefusalReason,
+  type VerificationCheck,
 } from "../../src/domain/refusal-reason.ts";
 
 describe("the reason of a refusal", () => {
@@ -13,8 +13,8 @@ describe("the reason of a refusal", () => {
     [{ check: "enabled", of: "key" }, "DISABLED", "the key is disabled"],
     [{ check: "enabled", of: "owner" }, "DISABLED", "the key's owner is disabled"],
     [{ check: "expiry" }, "EXPIRED", "the key has expired"],
-    [{ check: "ip", isTold: true }, "FORBIDDEN", "the key cannot be used from this address"],
-    [{ check: "ip", isTold: false }, "FORBIDDEN", "the key can be used from some addresses only, and none was told"],
+    [{ check: "ip", isGiven: true }, "FORBIDDEN", "the key cannot be used from this address"],
+    [{ check: "ip", isGiven: false }, "FORBIDDEN", "the key can be used from some addresses only, and none was told"],
     [{ check: "permissions", missing: "a OR b" }, "INSUFFICIENT_PERMISSIONS", "the key lacks a OR b"],
     [{ check: "limit", of: "key" }, "RATE_LIMITED", "the limit of the key has not enough left"],
     [
@@ -33,7 +33,7 @@ describe("the reason of a refusal", () => {
 describe("what a check has found", () => {
   const passed = { refusal: undefined };
   const state = { limit: 10, remaining: 3, resetMs: 1 };
-  it.each<[check: Check, words: string]>([
+  it.each<[check: VerificationCheck, words: string]>([
     [{ check: "api", isNeeded: true, ...passed }, "the key belongs to this API"],
     [{ check: "api", isNeeded: false, ...passed }, "no API was told, so that a key of any can be used"],
     [{ check: "api", isNeeded: true, refusal: { check: "api" } }, "the key belongs to another API"],

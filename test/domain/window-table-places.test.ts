@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { SavedWindow } from "../../src/domain/saved-window.ts";
 import type { WindowReport } from "../../src/domain/shared-window.ts";
 import { freeStandingSubject } from "../../src/domain/subject.ts";
+import type { SavedWindow } from "../../src/domain/window-rows.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 
 const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
@@ -38,8 +38,8 @@ describe("a full table", () => {
 
   it("keeps the place of a key whose shared window lasts longer than its own", () => {
     const table = fullTable(1);
-    const report = table.report(0, "a", 500) as WindowReport;
-    table.learn(0, report, { gen: 9, endsInMs: 800, others: 0, replicas: 2, counted: true }, 500, 500);
+    const report = table.rows.report(0, "a", 500) as WindowReport;
+    table.rows.learn(0, report, { gen: 9, endsInMs: 800, others: 0, replicas: 2, counted: true }, 500, 500);
     table.sweep(1299, 1);
     expect(table.size).toBe(1);
     table.sweep(1300, 1);
@@ -48,13 +48,13 @@ describe("a full table", () => {
 
   it("gives a new key nothing of the key that had its place", () => {
     const table = fullTable(1);
-    table.learn(0, table.report(0, "a", 1) as WindowReport, news({ others: 3 }), 1, 1);
+    table.rows.learn(0, table.rows.report(0, "a", 1) as WindowReport, news({ others: 3 }), 1, 1);
     table.sweep(1000, 1);
     const slot = table.slotOf("new") as number;
     expect(table.rows.remaining(slot, 3, 1000)).toBe(3);
     expect(table.rows.endsMs(slot, rule, 1000)).toBe(2000);
     table.rows.take(slot, rule, 1000);
-    expect(table.report(slot, "a", 1000)).toMatchObject({ previousGen: 0, count: 0 });
+    expect(table.rows.report(slot, "a", 1000)).toMatchObject({ previousGen: 0, count: 0 });
   });
 });
 
@@ -160,7 +160,7 @@ describe("saved windows", () => {
   it("hold the others' count and the name of the shared window", () => {
     const restored = restore([{ ...open, share: 1, others: 2, gen: 42 }], 0);
     expect(restored.rows.remaining(0, 3, 1)).toBe(0);
-    expect(restored.report(0, "a", 1)).toMatchObject({ gen: 42, count: 1, endsInMs: 899 });
+    expect(restored.rows.report(0, "a", 1)).toMatchObject({ gen: 42, count: 1, endsInMs: 899 });
   });
 
   it("never reopen: what is over by the time it is restored lets the whole limit pass", () => {
@@ -171,7 +171,7 @@ describe("saved windows", () => {
   it("tell the others that the window before is over when the next one opens", () => {
     const restored = restore([{ ...open, gen: 42, shareEndsInMs: -5 }], 0);
     restored.rows.take(0, rule, 0);
-    expect(restored.report(0, "a", 0)).toMatchObject({ previousGen: 42, count: 0 });
+    expect(restored.rows.report(0, "a", 0)).toMatchObject({ previousGen: 42, count: 0 });
   });
 
   it("are refused when there is no place for them", () => {

@@ -23,8 +23,8 @@ function keepAll({ table, slot }: ReturnType<typeof setUp>, times: number): void
 
 /** Makes a report and gives the table this answer to it, at the same moment. */
 function hear({ table, slot }: ReturnType<typeof setUp>, news: Partial<WindowNews>, nowMs: number): WindowReport {
-  const report = table.report(slot, "a", nowMs) as WindowReport;
-  table.learn(slot, report, newsFor(report, news), nowMs, nowMs);
+  const report = table.rows.report(slot, "a", nowMs) as WindowReport;
+  table.rows.learn(slot, report, newsFor(report, news), nowMs, nowMs);
   return report;
 }
 
@@ -116,7 +116,7 @@ describe("a released permit", () => {
     all.table.rows.release(all.slot, epoch, mineEndsMs);
     expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
     keepAll(all, 3);
-    expect(all.table.report(all.slot, "a", 1001)?.count).toBe(3);
+    expect(all.table.rows.report(all.slot, "a", 1001)?.count).toBe(3);
   });
 
   it("changes nothing for another key that has the slot now", () => {
@@ -129,7 +129,7 @@ describe("a released permit", () => {
     all.table.rows.release(all.slot, epoch, mineEndsMs);
     all.table.rows.commit(all.slot, epoch);
     expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
-    expect(all.table.report(all.slot, "a", 1001)?.count).toBe(0);
+    expect(all.table.rows.report(all.slot, "a", 1001)?.count).toBe(0);
   });
 });
 
@@ -137,7 +137,7 @@ describe("a report", () => {
   it("tells what is known to be used, and never less later", () => {
     const all = setUp();
     const counts: (number | undefined)[] = [];
-    const tell = () => counts.push(all.table.report(all.slot, "a", 1)?.count);
+    const tell = () => counts.push(all.table.rows.report(all.slot, "a", 1)?.count);
     take(all, 3, 0);
     tell();
     keepAll(all, 1);
@@ -152,7 +152,7 @@ describe("a report", () => {
   it("names the window, how long it lasts and the one that is over", () => {
     const all = setUp();
     take(all, 1, 0);
-    expect(all.table.report(all.slot, "a", 0.5)).toEqual({
+    expect(all.table.rows.report(all.slot, "a", 0.5)).toEqual({
       replica: "a",
       gen: 1,
       count: 0,
@@ -161,14 +161,14 @@ describe("a report", () => {
       previousGen: 0,
     });
     take(all, 1, 1000);
-    expect(all.table.report(all.slot, "a", 1000)).toMatchObject({ gen: 2, previousGen: 1 });
+    expect(all.table.rows.report(all.slot, "a", 1000)).toMatchObject({ gen: 2, previousGen: 1 });
   });
 
   it("is not made of a window that is over", () => {
     const all = setUp();
-    expect(all.table.report(all.slot, "a", 0)).toBeUndefined();
+    expect(all.table.rows.report(all.slot, "a", 0)).toBeUndefined();
     take(all, 1, 0);
-    expect(all.table.report(all.slot, "a", 1000)).toBeUndefined();
+    expect(all.table.rows.report(all.slot, "a", 1000)).toBeUndefined();
   });
 
   it.each([
@@ -190,7 +190,7 @@ describe("a report", () => {
     for (let nowMs = 2e9; nowMs < 2e9 + 1000; nowMs += 0.7) {
       const all = setUp();
       take(all, 1, nowMs, month);
-      expect(all.table.report(all.slot, "a", nowMs)?.endsInMs).toBe(2_592_000_000);
+      expect(all.table.rows.report(all.slot, "a", nowMs)?.endsInMs).toBe(2_592_000_000);
     }
   });
 });
@@ -216,9 +216,9 @@ describe("news of the others", () => {
   it("raises what is known of them, however old it is", () => {
     const all = setUp();
     take(all, 1, 0);
-    const early = all.table.report(all.slot, "a", 1) as WindowReport;
+    const early = all.table.rows.report(all.slot, "a", 1) as WindowReport;
     hear(all, { others: 0 }, 100);
-    all.table.learn(all.slot, early, newsFor(early, { others: 2 }), 1, 101);
+    all.table.rows.learn(all.slot, early, newsFor(early, { others: 2 }), 1, 101);
     expect(all.table.rows.remaining(all.slot, 3, 101)).toBe(0);
   });
 
@@ -228,9 +228,9 @@ describe("news of the others", () => {
   ])("changes nothing when it is of %s", (_, nowMs) => {
     const all = setUp();
     take(all, 1, 0);
-    const report = all.table.report(all.slot, "a", 1) as WindowReport;
+    const report = all.table.rows.report(all.slot, "a", 1) as WindowReport;
     if (nowMs > 1000) take(all, 1, 1000);
-    all.table.learn(all.slot, report, newsFor(report, { gen: 9, others: 3 }), 1, nowMs);
+    all.table.rows.learn(all.slot, report, newsFor(report, { gen: 9, others: 3 }), 1, nowMs);
     expect(all.table.rows.remaining(all.slot, 3, nowMs)).toBe(nowMs > 1000 ? 2 : 3);
   });
 
@@ -275,7 +275,7 @@ describe("joining a window that others have open", () => {
     take(all, 2, 0);
     keepAll(all, 2);
     hear(all, { gen: 9, endsInMs: 800, others: 1 }, 10);
-    expect(all.table.report(all.slot, "a", 10)).toMatchObject({ gen: 9, count: 2, endsInMs: 800 });
+    expect(all.table.rows.report(all.slot, "a", 10)).toMatchObject({ gen: 9, count: 2, endsInMs: 800 });
     expect(take(all, 1, 11)).toBe(0);
   });
 
@@ -286,7 +286,7 @@ describe("joining a window that others have open", () => {
     hear(all, { gen: 9, endsInMs: 990, counted: false }, 900);
     all.table.rows.release(all.slot, epoch, mineEndsMs);
     all.table.rows.commit(all.slot, epoch);
-    expect(all.table.report(all.slot, "a", 901)).toMatchObject({ gen: 9, count: 0, previousGen: 1 });
+    expect(all.table.rows.report(all.slot, "a", 901)).toMatchObject({ gen: 9, count: 0, previousGen: 1 });
     expect(all.table.rows.remaining(all.slot, 3, 901)).toBe(2);
   });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { sized } from "../support/deep.ts";
@@ -104,7 +104,7 @@ describe.each(oneEngine)("on $name", (engine) => {
   });
 
   it.each(workerCounts)(
-    "with explicit APIs and %i threads, neither a key nor an import creates its API",
+    "with explicit APIs and %i workers, neither a key nor an import creates its API",
     async (workers) => {
       const settings = { ...(await engine.settings()), apis: "explicit", workers } as const;
       const { baseUrl, rootKey } = await startTestServer({ settings });
@@ -134,7 +134,7 @@ describe.each(oneEngine)("on $name", (engine) => {
     expect((await apis.listApis({})).apis).toEqual([made]);
   });
 
-  describe.each(workerCounts)("with %i threads", (workers) => {
+  describe.each(workerCounts)("with %i workers", (workers) => {
     it("an API is deleted when it has no keys, or with them by force, and is then made anew by a key", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: { ...(await engine.settings()), workers } });
       const { apis, keys } = latchkeyOf("sdk", baseUrl, rootKey);
@@ -149,7 +149,9 @@ describe.each(oneEngine)("on $name", (engine) => {
       const refused = { status: 409, message: expect.stringContaining("has keys") };
       await expect(apis.deleteApi({ apiId: "api" })).rejects.toMatchObject(refused);
       expect(await apis.deleteApi({ apiId: "api", force: true })).toEqual({});
-      for (const { key } of made) expect(await keys.verifyKey({ key })).toMatchObject({ code: "NOT_FOUND" });
+      await vi.waitFor(async () => {
+        for (const { key } of made) expect(await keys.verifyKey({ key })).toMatchObject({ code: "NOT_FOUND" });
+      });
       expect(await keys.verifyKey({ key: other.key })).toMatchObject({ valid: true, remaining: 7 });
       await expect(apis.deleteApi({ apiId: "api", force: true })).rejects.toMatchObject({ status: 404 });
 

@@ -208,7 +208,9 @@ describe.each(oneEngine)("on $name", (engine) => {
       // In binary each number takes 11 bytes: in that form, no request could hold it.
       const meta = { a: Array(8188).fill(0) };
       const { createKey } = clientOf("sdk", baseUrl, rootKey);
-      await Promise.all(Array.from({ length: 100 }, () => createKey({ apiId: "large", meta })));
+      // Together 5 MB in binary, where a client of gRPC takes 4.
+      const made = 60;
+      for (let i = 0; i < made; i++) await createKey({ apiId: "large", meta });
       let shown = 0;
       let cursor: string | undefined;
       do {
@@ -216,7 +218,7 @@ describe.each(oneEngine)("on $name", (engine) => {
         shown += page.keys.length;
         cursor = page.cursor;
       } while (cursor !== undefined);
-      expect(shown).toBe(100);
+      expect(shown).toBe(made);
     });
 
     it("by GET, as an API's keys too", async () => {

@@ -1,8 +1,14 @@
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import type { LatchkeyError } from "../../src/sdk/index.ts";
 import { latchkeyOf } from "../support/clients.ts";
+import { sized } from "../support/deep.ts";
 import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { share } from "./share.ts";
+
+const manyKeys = sized(250, 10_000);
+const importedTogether = 100;
 
 describe.each(oneEngine)("an owner that keys name, on $name", (engine) => {
   const shared = share(async () => startTestServer({ settings: await engine.settings() }));
@@ -56,6 +62,37 @@ describe.each(oneEngine)("an owner that keys name, on $name", (engine) => {
     expect(await (await limited("owners.delete", permission)).owners.deleteOwner({ ownerId, keys })).toEqual({});
   });
 
+  it.each([
+    ["disable", "DISABLED"],
+    ["delete", "NOT_FOUND"],
+  ] as const)(
+    `is deleted with ${manyKeys} keys: %s, also for a caller who gives up and asks again`,
+    async (keys, code) => {
+      const client = connect();
+      const ownerId = `many ${keys}`;
+      await client.owners.createOwner({ ownerId, apiIds: ["api"] });
+      const secrets = Array.from({ length: manyKeys }, (_, i) => `${ownerId} ${i} of an earlier service`);
+      for (let i = 0; i < manyKeys; i += importedTogether) {
+        const items = secrets.slice(i, i + importedTogether).map((key) => ({ digest: sha256(key), ownerId }));
+        await client.keys.importKeys({ apiId: "api", keys: items });
+      }
+      const gaveUp = client.owners.deleteOwner({ ownerId, keys }, { timeoutMs: 20 });
+      const first = await gaveUp.then(
+        () => "answered",
+        (error: LatchkeyError) => error.code,
+      );
+      expect(["answered", "TIMEOUT"]).toContain(first);
+      const again = client.owners.deleteOwner({ ownerId, keys }, { timeoutMs: 120_000 });
+      // The first one may have come to its end meanwhile.
+      await again.catch((error: LatchkeyError) => expect(error.status).toBe(404));
+      for (const key of secrets.filter((_, i) => i % 50 === 0)) {
+        expect((await client.keys.verifyKey({ key })).code).toBe(code);
+      }
+      expect((await client.keys.listKeys({ ownerId, enabled: true })).keys).toEqual([]);
+      await expect(client.owners.getOwner({ ownerId })).rejects.toMatchObject({ status: 404 });
+    },
+  );
+
   it("is deleted with its keys by a root key of its APIs alone", async () => {
     const codes = await createWithKeys("within");
     const permissions = ["owners.delete", "keys.delete"];
@@ -64,3 +101,7 @@ describe.each(oneEngine)("an owner that keys name, on $name", (engine) => {
     expect(await codes()).toEqual(["NOT_FOUND", "NOT_FOUND", "VALID"]);
   });
 });
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

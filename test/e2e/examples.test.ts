@@ -1,9 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text as textOf } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildClient } from "../../tools/build-client.ts";
 import { sized } from "../support/deep.ts";
@@ -77,15 +79,40 @@ describe("an example", () => {
     expect(await get("forecast")).toMatchObject([401, expect.anything()]);
   });
 
+  it.each(examples)("in %s ends with the reason if its port is taken", async (name) => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    atTestEnd(() => void taken.close());
+    await once(taken, "listening");
+    const env = { ...process.env, EXAMPLE_PORT: String((taken.address() as AddressInfo).port) };
+    const child = spawn(process.execPath, [name], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] });
+    atTestEnd(() => child.kill("SIGKILL"));
+    const [shown, [code]] = await Promise.all([textOf(child.stderr), once(child, "exit")]);
+    expect(code).toBe(1);
+    expect(shown).toContain("EADDRINUSE");
+    expect(shown).not.toContain("TypeError");
+  });
+
+  it("can be run by its name, unlike the files that examples share", async () => {
+    const child = spawn(process.execPath, ["tools/run-example.ts", "weather-service"], { cwd: root, stdio: "pipe" });
+    atTestEnd(() => child.kill("SIGKILL"));
+    const [shown, [code]] = await Promise.all([textOf(child.stderr), once(child, "exit")]);
+    expect({ code, shown }).toEqual({
+      code: 2,
+      shown: "npm run example NAME, where NAME is one of: connect, express, fastify, hono, web\n",
+    });
+  });
+
   /** Where it says that it listens. */
   async function start(name: string, baseUrl: string, isClone: boolean): Promise<string> {
-    const env = { ...process.env, LATCHKEY_URL: baseUrl, PORT: "0" };
+    const env = { ...process.env, LATCHKEY_URL: baseUrl, EXAMPLE_PORT: "0" };
     const { example } = (JSON.parse(readText("package.json")) as { scripts: { example: string } }).scripts;
     const [, ...command] = isClone ? [...example.split(" "), name.replace(".mjs", "")] : ["node", name];
     const cwd = isClone ? root : folder;
     const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "inherit"] });
     atTestEnd(() => child.kill("SIGKILL"));
-    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
-    return line.replace("listening on ", "");
+    for await (const line of createInterface(child.stdout)) {
+      if (line.startsWith("listening on ")) return line.replace("listening on ", "");
+    }
+    throw new Error("it ended before it listened");
   }
 });

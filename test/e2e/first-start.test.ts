@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
@@ -164,6 +164,28 @@ if (!isDeep) {
     const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
     await stop(await startLatchkey({ ...own, DATABASE_URL }));
     expect(readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8")).toBe(rootKey);
+  });
+
+  it("a later start warns if the file of the only root key is gone, unless one is set or was created", async () => {
+    const own = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_DRAIN_MS: "0" };
+    const file = join(own.LATCHKEY_DATA_DIR, "root-key");
+    const warns = async (environment: Record<string, string>) => {
+      const latchkey = await startLatchkey({ ...own, ...environment });
+      await stop(latchkey);
+      return latchkey.stderr().includes("the only root key is the generated one, and its file is missing");
+    };
+    const first = await startLatchkey(own);
+    const rootKey = rootKeyIn(file);
+    await stop(first);
+    expect(await warns({})).toBe(false);
+    rmSync(file);
+    expect(await warns({})).toBe(true);
+    const second = await startLatchkey(own);
+    const { rootKeys } = rawClient({ baseUrl: second.baseUrl, rootKey });
+    await rootKeys.createRootKey({ permissions: ["*"], allApis: true });
+    await stop(second);
+    expect(await warns({})).toBe(false);
+    expect(await warns({ LATCHKEY_ROOT_KEY: firstKey })).toBe(false);
   });
 
   // The embedded store serves one process at a time.

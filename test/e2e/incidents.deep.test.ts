@@ -5,7 +5,7 @@ import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { followPage, repeat } from "./follow-incident-page.ts";
 
-it("somebody on call, with nothing but the page, finds a thread that has too much to do", async () => {
+it("somebody on call, with nothing but the page, finds a process that has too much to do", async () => {
   const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DATA_DIR: tempFolder() };
   const latchkey = await startLatchkey(own);
   repeat(async () => {
@@ -16,5 +16,5 @@ it("somebody on call, with nothing but the page, finds a thread that has too muc
   });
   const { ids, causes } = await followPage("Verifications are slow", own, latchkey);
   expect(ids).toContain("service-event-loop-late");
-  expect(causes).toMatch(/A thread has more to do than fits into its time/);
+  expect(causes).toMatch(/A process has too much to do/);
 });

@@ -74,9 +74,7 @@ describe.runIf(hasPostgres)("somebody on call, with nothing but the page,", () =
     await expect
       .poll(async () => (await followPage("Limits do not hold", own, latchkey)).ids)
       .toContain("service-redis-away");
-    expect((await followPage("Limits do not hold", own, latchkey)).causes).toMatch(
-      /Replicas do not hear of each other/,
-    );
+    expect((await followPage("Limits do not hold", own, latchkey)).causes).toMatch(/Replicas cannot exchange counts/);
 
     await server.kill();
     const { ids, causes } = await followPage("Postgres is gone", own);

@@ -209,7 +209,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("answers 503 while Latchkey has too many connections, lets nothing pass, and serves again afterwards", async () => {
-      const full = await startGuardingLatchkey({ LATCHKEY_CONNECTIONS_MAX: "20", LATCHKEY_WORKERS: "1" });
+      const full = await startGuardingLatchkey({ LATCHKEY_CONNECTIONS_MAX: "20" });
       const { proxyPort, client, received } = await startGuardedApi(name, { latchkey: full, isDirect: true });
       const { send } = connect(proxyPort);
       const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });

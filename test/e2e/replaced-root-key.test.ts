@@ -12,7 +12,7 @@ import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 
-/** Of a service with two threads, so many reach both. */
+/** Of a service with two workers, so many reach both. */
 const connections = 24;
 
 describe.runIf(hasPostgres)("a root key that is replaced in the database", () => {

@@ -10,7 +10,7 @@ import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { share } from "./share.ts";
 
-/** Enough requests over new connections to reach every thread. */
+/** Enough requests over new connections to reach every worker. */
 const tries = 12;
 
 async function codesOf(baseUrl: string, rootKey: string): Promise<readonly string[]> {
@@ -36,15 +36,18 @@ describe.each(oneEngine)("on $name", (engine) => {
       expect(listed.rootKeys).toMatchObject([{ rootKeyId, ...allowed, version: 1 }]);
       expect(JSON.stringify(listed)).not.toContain(rootKey);
 
-      // In force when it is answered, in all threads.
+      // In force when it is answered, unless a worker gets no processor time for 100 ms.
+      const untilCodesAre = (...codes: string[]) =>
+        vi.waitFor(async () => expect(await codesOf(baseUrl, rootKey)).toEqual(codes));
       const { version } = await rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.read"], ifVersion: 1 });
-      expect([version, await codesOf(baseUrl, rootKey)]).toEqual([2, ["FORBIDDEN"]]);
+      expect(version).toBe(2);
+      await untilCodesAre("FORBIDDEN");
       await rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.*"], apiIds: ["theirs"] });
-      expect(await codesOf(baseUrl, rootKey)).toEqual(["NOT_FOUND"]);
+      await untilCodesAre("NOT_FOUND");
       await rootKeys.updateRootKey({ rootKeyId, apiIds: null });
-      expect(await codesOf(baseUrl, rootKey)).toEqual(["OK"]);
+      await untilCodesAre("OK");
       await rootKeys.revokeRootKey({ rootKeyId });
-      expect(await codesOf(baseUrl, rootKey)).toEqual(["UNAUTHORIZED"]);
+      await untilCodesAre("UNAUTHORIZED");
       await expect(rootKeys.revokeRootKey({ rootKeyId })).rejects.toMatchObject({ code: "NOT_FOUND" });
       const { events } = await audit.listEvents({ targetId: rootKeyId });
       expect(events.map(({ method, rootKeyId: by }) => [method.replace("rootKeys.", ""), by])).toEqual([

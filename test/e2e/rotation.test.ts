@@ -17,7 +17,7 @@ type AtEnd = (undo: () => unknown) => void;
 /** Where keys are verified. The first one is asked for changes. */
 type Fronts = readonly [KeysClient, ...KeysClient[]];
 
-async function startThreads(atEnd: AtEnd): Promise<Fronts> {
+async function startWorkers(atEnd: AtEnd): Promise<Fronts> {
   const own = {
     LATCHKEY_DATA_DIR: tempFolder(atEnd),
     LATCHKEY_ROOT_KEY: testRootKey,
@@ -25,7 +25,7 @@ async function startThreads(atEnd: AtEnd): Promise<Fronts> {
     LATCHKEY_USAGE_TIMEOUT_MS: "20000",
   };
   const process = await startLatchkey(own, undefined, atEnd);
-  // Each has connections of its own, which the system spreads over the threads.
+  // Each has connections of its own, which workers take in turns.
   return [clientOfFront(process), clientOfFront(process), clientOfFront(process), clientOfFront(process)];
 }
 
@@ -40,7 +40,7 @@ async function startReplicaAndEdge(atEnd: AtEnd): Promise<Fronts> {
 }
 
 const deployments = [
-  { name: "two threads on the embedded store", start: startThreads },
+  { name: "two workers on the embedded store", start: startWorkers },
   ...(hasPostgres ? [{ name: "a replica and an edge on Postgres", start: startReplicaAndEdge }] : []),
 ];
 

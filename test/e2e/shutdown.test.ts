@@ -203,12 +203,12 @@ describe.each(sized(engines.slice(0, 1), engines))("a service that is told to st
 });
 
 if (!isDeep) {
-  describe.each([1, 2])("a service with %i threads that is told to stop", (threads) => {
+  describe.each([1, 2])("a service with %i workers that is told to stop", (workers) => {
     it("answers on every connection that it let in, also on those that came last", async () => {
       const latchkey = await startLatchkey({
         LATCHKEY_DATA_DIR: tempFolder(),
         LATCHKEY_ROOT_KEY: testRootKey,
-        LATCHKEY_WORKERS: String(threads),
+        LATCHKEY_WORKERS: String(workers),
         LATCHKEY_DRAIN_MS: "50",
       });
       const port = Number(new URL(latchkey.baseUrl).port);
@@ -221,7 +221,7 @@ if (!isDeep) {
 
       expect(await latchkey.exited).toBe(0);
       // One that the system holds at the moment in which a thread's listener is closed is reset by it.
-      expect(book.lost.length).toBeLessThanOrEqual(threads);
+      expect(book.lost.length).toBeLessThanOrEqual(workers);
     });
   });
 }

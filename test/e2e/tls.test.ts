@@ -181,7 +181,7 @@ describe("pages of an origin that is named", () => {
 });
 
 describe("a renewed certificate", () => {
-  it("is used by all threads without a failed request, once both files are there", async () => {
+  it("is used by all workers without a failed request, once both files are there", async () => {
     const load = startLoad();
     await vi.waitFor(() => expect(load.answers).toBeGreaterThan(200));
     expect(await shown()).toEqual(["first"]);
@@ -209,7 +209,7 @@ function internalPort(): number {
   return Number(new URL(latchkey.internalUrl).port);
 }
 
-/** The certificates that new connections get to see, over enough of them to reach all threads. */
+/** The certificates that new connections get to see, over enough of them to reach all workers. */
 async function shown(): Promise<string[]> {
   const names = await Promise.all(
     Array.from({ length: 12 }, async () => {

@@ -222,7 +222,7 @@ describe("a traced service", () => {
 
 // They mostly wait.
 describe.concurrent("a traced process", () => {
-  it("exports from each of its threads, and at the end of the process what is left", async () => {
+  it("exports from each of its workers, and at the end of the process what is left", async () => {
     const collector = await startCollector();
     const latchkey = await startLatchkey({
       LATCHKEY_DATA_DIR: tempFolder(),
@@ -232,7 +232,7 @@ describe.concurrent("a traced process", () => {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.endpoint}/elsewhere`,
     });
     const metrics = async () => (await fetch(`${latchkey.internalUrl}/metrics`)).text();
-    // Over a connection of its own: the system spreads them over the threads.
+    // Over a connection of its own: workers take them in turns.
     const verify = async (number: number) => {
       const headers = { "x-api-key": "none", traceparent: callerOf(number).header };
       const [answer] = await once(http.get(`${latchkey.baseUrl}/v1/authz`, { headers, agent: false }), "response");

@@ -4,7 +4,7 @@ import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
-import { start } from "./start-threads.ts";
+import { start } from "./start-workers.ts";
 
 const windowsMax = 20;
 const duration = 3_600_000;
@@ -72,7 +72,7 @@ describe.each([
     expect(server.logLines.join("")).toContain('no rate-limit window is free for the API \\"big\\"');
   });
 
-  it("cannot all be taken by one API in a process with threads", async () => {
+  it("cannot all be taken by one API in a process with workers", async () => {
     const settings = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_WINDOWS_MAX: `${windowsMax}` };
     const { baseUrl, internalUrl } = await start(settings);
     const server = { baseUrl, internalPort: Number(new URL(internalUrl).port) };

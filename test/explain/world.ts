@@ -8,7 +8,7 @@ import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
 import type { InspectingLimiter } from "../../src/ratelimit/limiter.ts";
-import { limiterByMode } from "../../src/ratelimit/limiter-by-mode.ts";
+import { limiterByMode } from "../../src/ratelimit/limiter.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import type { PermitChannel } from "../../src/ratelimit/permit-channel.ts";
 import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";

@@ -44,7 +44,7 @@ beforeEach(() => {
 });
 
 describe("of 350 secrets sent along every path", () => {
-  // With threads, root keys and messages cross from one to the other.
+  // With workers, root keys and messages cross from one process to the other.
   it.each(sized([1], [2]))(
     "none turns up in the log, the metrics, a trace, an error or the files on disk, with workers: %i",
     async (workers) => {

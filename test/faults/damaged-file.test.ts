@@ -123,7 +123,7 @@ describe("a data file after a crash", () => {
 
 if (!isDeep) {
   describe("a data file after an orderly stop", () => {
-    it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
+    it("is an outage where it was damaged since, though it looks as it did then; workers know too", async () => {
       const { dataDir, file, keys } = await endedBy("SIGTERM");
       const { atime, mtime } = statSync(file);
       misplaceLeaves(file, keysTable);

@@ -73,7 +73,7 @@ describe("a data file that is lost while it is served", () => {
     expect(await client.verifyKey({ key: unseen.key })).toMatchObject({ valid: true });
   });
 
-  it("is known to every thread, and the next start does not begin with an empty one", async () => {
+  it("is known to every worker, and the next start does not begin with an empty one", async () => {
     const dataDir = tempFolder();
     const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
     const latchkey = await startLatchkey({ ...environment, LATCHKEY_WORKERS: "2" });
@@ -83,7 +83,7 @@ describe("a data file that is lost while it is served", () => {
     });
     rmSync(join(dataDir, "latchkey.db"));
 
-    // Each request comes over a connection of its own, and goes to either thread.
+    // Each request comes over a connection of its own, and goes to either worker.
     const probe = () => fetch(`${latchkey.baseUrl}/readyz`, { headers: { connection: "close" } });
     await vi.waitFor(async () => expect((await probe()).status).toBe(503), noticed);
     for (let i = 0; i < 20; i++) expect((await probe()).status).toBe(503);

@@ -38,7 +38,7 @@ function attackForLong(): void {
   describe("for as long as was asked for", { timeout: timeoutMs }, () => {
     const victims = {
       "latchkey serve": () => startService(),
-      "latchkey serve with two threads": () => startService({ LATCHKEY_WORKERS: "2" }),
+      "latchkey serve with two workers": () => startService({ LATCHKEY_WORKERS: "2" }),
       "latchkey serve without its fast path": () => startService({ LATCHKEY_FAST_PATH: "off" }),
       "a service with short time-outs": startImpatient,
     };

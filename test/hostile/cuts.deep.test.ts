@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../domain/seeded-random.ts";
-import { startTwins, type TwinServers } from "../rpc/hot/twin-servers.ts";
+import { startTwins, type TwinServers } from "../rpc/fast-path/twin-servers.ts";
 import { readCorpus } from "./corpus.ts";
 import { type Ending, type Heard, quietMs, sendCut } from "./cuts/send-cut.ts";
 import { mutateRequest } from "./reader/mutate-request.ts";
@@ -88,9 +88,13 @@ async function differences(twins: TwinServers, all: readonly Sent[], silenceMs =
 async function differenceOf(twins: TwinServers, sent: Sent, silenceMs: number): Promise<string | undefined> {
   const ports = { reference: twins.ports[0], fast: twins.ports[1], bare: twins.barePort };
   const asked = Object.entries(ports).map(async ([way, port]) => [way, await sendCut(port, sent, silenceMs)] as const);
-  const heard = Object.fromEntries(await Promise.all(asked));
+  const { bare, ...ours } = Object.fromEntries(await Promise.all(asked));
+  const text = sent.bytes.toString("latin1");
+  // Node alone answers `/v1/authz` before it has read a body that is there, and then has to end the connection.
+  const isAlike = !(text.includes("/v1/authz") && /^(content-length|transfer-encoding):/im.test(text));
+  const heard = isAlike && bare !== undefined ? { ...ours, bare } : ours;
   // After a reset the client gets only the answers that were fast enough. And only Node drops bytes behind an upgrade.
-  const isComparable = sent.ending !== "rst" && !/upgrade/i.test(sent.bytes.toString("latin1"));
+  const isComparable = sent.ending !== "rst" && !/upgrade/i.test(text);
   return isComparable ? compare(sent, heard) : undefined;
 }
 

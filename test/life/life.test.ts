@@ -6,7 +6,7 @@ import { checkHistory, explain } from "./check-history.ts";
 import { bodyOf } from "./operations.ts";
 import { expectExplainedRun } from "./random-run.ts";
 import { RunRecorder } from "./run-callers.ts";
-import { type StartedService, startReplicas, startThreads } from "./start-service.ts";
+import { type StartedService, startReplicas, startWorkers } from "./start-service.ts";
 
 // LATCHKEY_LIFE_SEED chooses the operations of a run that failed once more.
 const seed = Number(process.env.LATCHKEY_LIFE_SEED ?? Date.now() % 1_000_000);
@@ -65,15 +65,15 @@ describe.runIf(hasPostgres && hasRedis)("through three replicas on Postgres with
   });
 });
 
-describe("on the embedded store with two threads", () => {
-  it("random operations are explained by one order of them, and nothing replaced is gone by", async () => {
-    const started = await startThreads();
-    await expectExplainedRuns(started);
-    for (const thread of [1, 2]) expect(await started.connectionsOf(thread)).toBeGreaterThan(0);
+describe("on the embedded store with two workers", () => {
+  it("random operations are explained by one order of them, and nothing replaced is gone by for more than a second", async () => {
+    const started = await startWorkers();
+    await expectExplainedRuns(withTime(started));
+    for (const worker of [1, 2]) expect(await started.connectionsOf(worker)).toBeGreaterThan(0);
   });
 
   it("conflicting updates leave as many events as versions", async () => {
-    await expectOneWinnerEach(await startThreads());
+    await expectOneWinnerEach(withTime(await startWorkers()));
   });
 });
 

@@ -11,7 +11,8 @@ export async function expectExplainedRun(
   { seed, operations }: { seed: number; operations: number },
 ): Promise<ReadonlyMap<string, number>> {
   const { service } = started;
-  const calls = await service.run({ seed, callers, operations });
+  const recorded = await service.run({ seed, callers, operations });
+  const calls = started.frontsAreUnknown ? recorded.map((call) => ({ ...call, replica: call.number })) : recorded;
   const history = { ...started, calls, events: await service.listEvents() };
   // The seed chooses the operations; what the machine made of them is in the lines.
   expect({ seed, problems: explain(checkHistory(history), history) }).toEqual({ seed, problems: [] });

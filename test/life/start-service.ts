@@ -14,6 +14,8 @@ export interface StartedService extends Pick<History, "localWindowsAreShared" | 
   readonly service: HttpService;
   /** Otherwise stopped with the test. */
   stop(): Promise<unknown>;
+  /** Whether each call may have been served by another front: connections are handed out, and callers leave theirs. */
+  readonly frontsAreUnknown?: boolean;
 }
 
 /** Three servers in this process, on one Postgres and one Redis. */
@@ -31,8 +33,8 @@ export async function startReplicas(): Promise<StartedService> {
   };
 }
 
-/** One process with two threads, on the embedded store: one replica, whose changes are in force when they are answered. */
-export async function startThreads() {
+/** One process with two workers, on the embedded store. */
+export async function startWorkers() {
   const folder = tempFolder();
   const environment = {
     LATCHKEY_DATA_DIR: folder,
@@ -49,9 +51,10 @@ export async function startThreads() {
       kill("SIGKILL");
       return exited;
     },
-    localWindowsAreShared: false,
-    standstillMs: () => 0,
+    localWindowsAreShared: true,
+    standstillMs: watchStandstill(),
+    frontsAreUnknown: true,
   };
-  const connectionsOf = (thread: number) => readMetric(internalPort, `latchkey_thread_connections{thread="${thread}"}`);
+  const connectionsOf = (worker: number) => readMetric(internalPort, `latchkey_worker_connections{worker="${worker}"}`);
   return { ...started, connectionsOf };
 }

@@ -16,7 +16,6 @@ const table = "src/domain/window-table.ts";
 const rows = "src/domain/window-rows.ts";
 const shared = "src/domain/shared-window.ts";
 const limiter = "src/ratelimit/local/local-limiter.ts";
-const counter = "src/ratelimit/local/window-counter.ts";
 const saved = "src/ratelimit/local/saved-windows.ts";
 
 export const brokenLimiters: readonly BrokenLimiter[] = [
@@ -58,7 +57,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   },
   {
     mistake: "tells a caller with a large cost the end of a window that is not in its way",
-    file: counter,
+    file: limiter,
     from: "isAdmitted ? 1 : cost)",
     to: "1)",
   },
@@ -137,8 +136,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "keeps the others' count of the window before",
     file: rows,
-    from: "this.#set(slot, column.told, 0);\n    this.#set(slot, column.others, 0);",
-    to: "this.#set(slot, column.told, 0);",
+    from: "this.#set(slot, column.reported, 0);\n    this.#set(slot, column.others, 0);",
+    to: "this.#set(slot, column.reported, 0);",
   },
   {
     mistake: "forgets the others when the hub does",
@@ -166,8 +165,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "sweeps open windows away",
     file: table,
-    from: "const isOver = !this.rows.isOpen(slot, nowMs);",
-    to: "const isOver = true;",
+    from: 'if (this.#ids[slot] === "" || this.rows.isOpen(slot, nowMs)) continue;',
+    to: 'if (this.#ids[slot] === "") continue;',
   },
   {
     mistake: "restores a window without its own count",
@@ -201,7 +200,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   },
   {
     mistake: "counts time by the wall clock",
-    file: counter,
+    file: limiter,
     from: "const nowMs = this.#clock.monotonicMs();\n    const left = rows.take(slot, rule, nowMs, cost);",
     to: "const nowMs = this.#clock.nowMs();\n    const left = rows.take(slot, rule, nowMs, cost);",
   },

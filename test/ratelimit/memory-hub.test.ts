@@ -70,11 +70,4 @@ describe("a hub in memory", () => {
     clock.nowMs = durationMs;
     expect(await report(["k"], undefined, { replica: "one more", gen: 2 })).toEqual([0]);
   });
-
-  it("has all its places again after it has forgotten everything", async () => {
-    const { hub, report } = setUp({ windowsMax: 2 });
-    await report(["k", "l"]);
-    hub.forget();
-    expect(await report(["m", "n", "o"])).toEqual([0, 0, undefined]);
-  });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
@@ -8,6 +9,7 @@ import type { Change } from "../../src/store/changes.ts";
 import { isDeep, sized } from "../support/deep.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { redisAccess } from "../support/redis-access.ts";
+import { RedisReplica } from "../support/redis-replica.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { createRedisDatabase, hasRedis, startTestRedis } from "../support/test-redis.ts";
@@ -76,6 +78,17 @@ if (!isDeep) {
       await b.changes.broadcast(change);
       await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
       expect([a.events, c.events.slice(0, 1)]).toEqual([["announced", "heard"], ["heard"]]);
+    });
+
+    it("do not count as silent after a pause of this process, in which it sent no heartbeat", async () => {
+      const replica = new RedisReplica(await createRedisDatabase(), "a");
+      await replica.isUp(true);
+      for (let pauses = 0; pauses < 3; pauses++) {
+        const untilMs = performance.now() + 1200;
+        while (performance.now() < untilMs);
+        await delay(50);
+      }
+      expect(replica.logged.changes).not.toContain("Redis is away: no heartbeat");
     });
 
     it("do not reach replicas that use another database of the same Redis", async () => {
@@ -166,7 +179,6 @@ describe.runIf(hasRedis).concurrent("while Redis is away", () => {
   }
 });
 
-// A process that stands still for a second is right to doubt its link.
 if (isDeep) {
   describe.runIf(hasRedis)("changes over Redis, in time,", () => {
     it("stay up without any change: a replica hears its own heartbeats", async () => {

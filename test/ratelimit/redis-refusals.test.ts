@@ -140,7 +140,10 @@ describe.runIf(hasRedis).concurrent("a server on a Redis that answers with error
     await gauge(0);
     await triedAgain(redis, 3);
     expect(lines().map((line) => JSON.parse(line))).toMatchObject([
-      { level: "warn", msg: "Redis refuses", purpose: "windows", reason: "OOM" },
+      {
+        ...{ level: "warn", msg: "Redis refuses", purpose: "windows", reason: "OOM" },
+        server: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      },
     ]);
     await redis.command("CONFIG SET maxmemory 0");
     await gauge(1);

@@ -114,7 +114,7 @@ export class SimulatedReplica {
   report(key: SimulatedKey): SentReport | undefined {
     const slot = this.#table.find(key.id);
     if (slot === undefined) return undefined;
-    const report = this.#table.report(slot, this.name, this.#nowMs);
+    const report = this.#table.rows.report(slot, this.name, this.#nowMs);
     const objection = this.#modelOf(key).objectionTo(report, this.#nowMs);
     if (objection !== undefined) throw new Violation(`${this.name} on ${key.id}: ${objection}`);
     if (report === undefined) return undefined;
@@ -126,7 +126,7 @@ export class SimulatedReplica {
 
   hear({ key, slot, report, sentAtMs, life }: SentReport, news: WindowNews): void {
     if (life !== this.#life || this.#table.find(key.id) !== slot) return;
-    this.#table.learn(slot, report, news, sentAtMs, this.#nowMs);
+    this.#table.rows.learn(slot, report, news, sentAtMs, this.#nowMs);
     this.#modelOf(key).hear(report, news, this.#nowMs);
   }
 

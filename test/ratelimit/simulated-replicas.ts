@@ -58,7 +58,8 @@ class World {
   readonly #random: SeededRandom;
   readonly #replicas: SimulatedReplica[];
   readonly #keys: readonly SimulatedKey[];
-  readonly #hub: MemoryHub;
+  readonly #newHub: () => MemoryHub;
+  #hub: MemoryHub;
   readonly #hubModel = new HubModel();
   readonly #newReplica: () => SimulatedReplica;
   #nowMs = 1_000_000;
@@ -68,7 +69,8 @@ class World {
   constructor(seed: number, product: Product, folder: string) {
     const random = new SeededRandom(seed);
     this.#random = random;
-    this.#hub = new product.MemoryHub({ nowMs: () => this.#nowMs, windowsMax: 1000, freeStandingMax: 0 });
+    this.#newHub = () => new product.MemoryHub({ nowMs: () => this.#nowMs, windowsMax: 1000, freeStandingMax: 0 });
+    this.#hub = this.#newHub();
     let gens = 0;
     let names = 0;
     const slotsMax = random.pick([1, 2, 8]);
@@ -166,7 +168,7 @@ class World {
   }
 
   #forget(): void {
-    this.#hub.forget();
+    this.#hub = this.#newHub();
     this.#hubModel.forget();
   }
 

@@ -16,10 +16,21 @@ class HeldHub implements WindowHub {
   isReachable = true;
   isWhole = true;
   readonly exchanges: HeldExchange[] = [];
-  readonly inner: MemoryHub;
+  inner: MemoryHub;
+  readonly #clock: TestClock;
 
   constructor(clock: TestClock) {
-    this.inner = new MemoryHub({ nowMs: () => clock.nowMs(), windowsMax: 3000, freeStandingMax: 0 });
+    this.#clock = clock;
+    this.inner = this.#newHub("first");
+  }
+
+  /** As after a restart. */
+  loseData(): void {
+    this.inner = this.#newHub("second");
+  }
+
+  #newHub(epoch: string): MemoryHub {
+    return new MemoryHub({ nowMs: () => this.#clock.nowMs(), windowsMax: 3000, freeStandingMax: 0, epoch });
   }
 
   exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
@@ -54,7 +65,7 @@ function setUp(slotsMax = 2000) {
   const synced: string[] = [];
   const metrics = {
     ...createMetrics(),
-    windowsSynced: (event: string, n: number) => void synced.push(`${event} ${n}`),
+    windowsSynced: (event: string, n = 1) => void synced.push(`${event} ${n}`),
   };
   const logged: string[] = [];
   const log = createLog("info", (line) => {
@@ -240,7 +251,7 @@ describe("WindowSync", () => {
     await tick(all);
     all.use("k");
     expect(await tick(all)).toEqual([["k"]]);
-    all.hub.inner.forget();
+    all.hub.loseData();
     // Also when there is nothing to report: the empty batch asks.
     expect(await tick(all)).toEqual([[]]);
     expect((await tick(all)).flat().sort()).toEqual(["k", "l", "m"]);

@@ -9,7 +9,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { nameOf } from "../../src/rpc/endpoints.ts";
-import { createHotGrpc } from "../../src/rpc/hot/hot-grpc.ts";
+import { createHotGrpc } from "../../src/rpc/fast-path/hot-grpc.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { CheckRootKey } from "../../src/store/root-access.ts";
 import { nextTurn } from "../batching/next-turn.ts";

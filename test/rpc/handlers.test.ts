@@ -6,7 +6,7 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { ApiError } from "../../src/rpc/api-error.ts";
 import { apisHandlers } from "../../src/rpc/apis-service.ts";
-import type { CallContext } from "../../src/rpc/call.ts";
+import type { HandlerContext } from "../../src/rpc/call.ts";
 import { keysHandlers } from "../../src/rpc/keys-service.ts";
 import type { List } from "../../src/rpc/page-cursor.ts";
 import { page } from "../../src/rpc/resource-methods.ts";
@@ -23,7 +23,7 @@ function setUp() {
   const deps = { clock, random: createSystemRandom() };
   const { management } = createMemoryStore(clock);
   const context = { call: { headers: {} }, caller: undefined, management, note: () => {} };
-  return { clock, deps, management, context: context as unknown as CallContext };
+  return { clock, deps, management, context: context as unknown as HandlerContext };
 }
 
 async function addRootKey({ management, clock }: ReturnType<typeof setUp>, made: number): Promise<void> {

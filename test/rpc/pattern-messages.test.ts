@@ -1,8 +1,9 @@
-import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { create, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { type FieldRules, field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
+import { CreateKeyRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { services } from "../../gen/latchkey/v1/services.ts";
-import { patternMessages, phrasePattern } from "../../src/rpc/pattern-messages.ts";
+import { patternMessages, phrasePattern, validated } from "../../src/rpc/validate.ts";
 
 /** The patterns of all rules of a message and of what is inside it. */
 function patternsIn(message: DescMessage, seen = new Set<DescMessage>()): string[] {
@@ -31,6 +32,17 @@ describe("messages about patterns", () => {
       expect(message).toBe(patternMessages[pattern]);
       expect(message).not.toMatch(/regex|[\^$[\]{}+?]/);
     }
+  });
+
+  it.each([
+    ["ipAllow[0]: must be an IP address or a CIDR range", { ipAllow: ["300.1.1.1"] }],
+    ["ipAllow[0]: must be an IP address or a CIDR range", { ipAllow: ["fe80::1%eth0"] }],
+    ["ipAllow[0]: must be a range without bits after its prefix, such as 10.0.0.0/8", { ipAllow: ["10.0.0.1/8"] }],
+    ["refill.interval: must be daily or monthly", { refill: { interval: "weekly", amount: 5 } }],
+    [/^ratelimit\.duration: must be .*1000.* \(milliseconds\)$/, { ratelimit: { limit: 5, duration: 60 } }],
+  ])("say what is wrong: %s", (message, fields) => {
+    const request = create(CreateKeyRequestSchema, { apiId: "api", ...fields });
+    expect(() => validated(CreateKeyRequestSchema, request)).toThrow(message);
   });
 
   it("hold no pattern either that has no sentence yet", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ChargeUnknown, ofCharge, Unavailable } from "../../src/domain/unavailable.ts";
+import { ChargeUnknown, toChargeError, Unavailable } from "../../src/domain/unavailable.ts";
 import { ApiError } from "../../src/rpc/api-error.ts";
 import { errorTrailers } from "../../src/rpc/grpc-errors.ts";
 import { toApiError } from "../../src/rpc/to-api-error.ts";
@@ -22,13 +22,13 @@ describe("what a client of gRPC is told about repeating a call", () => {
 describe("the reason why a charge failed", () => {
   it("says that it may have been charged, unless it never was, and is made once for a batch", () => {
     const lost = new Unavailable("lost", { retryAfterMs: 5, affectsOneKeyOnly: true });
-    const told = ofCharge(lost);
+    const told = toChargeError(lost);
     expect(told).toBeInstanceOf(ChargeUnknown);
     expect(told).toMatchObject({ message: "lost", retryAfterMs: 5, affectsOneKeyOnly: true, nothingDone: false });
-    expect(ofCharge(lost)).toBe(told);
+    expect(toChargeError(lost)).toBe(told);
     const full = new Unavailable("full", { nothingDone: true });
-    expect(ofCharge(full)).toBe(full);
+    expect(toChargeError(full)).toBe(full);
     const other = new Error("other");
-    expect(ofCharge(other)).toBe(other);
+    expect(toChargeError(other)).toBe(other);
   });
 });

@@ -30,16 +30,13 @@ function follow(answers: (Partial<FeedNews> | Error)[], deps: Partial<ChangeFoll
         return { position: position(asked.length), changed: [], hasImportedKeys: false, ageMs: 0, ...answer };
       },
     },
-    caches: [
-      {
-        invalidate: (change) =>
-          void did.push(change.kind === "key" ? `invalidate ${change.keyId} by ${change.digests}` : change.kind),
-        invalidateAll: () => void did.push("invalidate all"),
-        newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
-      },
-    ],
+    cache: {
+      invalidate: (change) =>
+        void did.push(change.kind === "key" ? `invalidate ${change.keyId} by ${change.digests}` : change.kind),
+      invalidateAll: () => void did.push("invalidate all"),
+      newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
+    },
     onNews: (news, currentAtMs) => heard.push([news, currentAtMs]),
-    onChange: (change) => void did.push(`changed ${change.kind === "key" ? change.keyId : change.kind}`),
     ...deps,
   });
   const gauge = async (name: string) => sumMetric(await metrics.render(), `latchkey_change_feed_${name}`);
@@ -55,11 +52,8 @@ describe("the change follower", () => {
     expect(did).toEqual([
       "current at 0",
       "invalidate a by digest of a",
-      "changed a",
       "rootKeys",
-      "changed rootKeys",
       "invalidate b by digest of b",
-      "changed b",
       "current at 700",
     ]);
     expect(asked).toEqual([undefined, position(1)]);
@@ -107,7 +101,7 @@ describe("the change follower", () => {
     const { follower, did, asked, logged } = follow([{}, away, away, { changed: [key("a")] }]);
     for (let round = 0; round < 4; round++) await follower.round();
     expect(asked).toEqual([undefined, position(1), position(1), position(1)]);
-    expect(did).toEqual(["current at 0", "invalidate a by digest of a", "changed a", "current at 0"]);
+    expect(did).toEqual(["current at 0", "invalidate a by digest of a", "current at 0"]);
     expect(logged).toEqual(["the change feed cannot be read", "the change feed is read again"]);
   });
 

@@ -18,14 +18,16 @@ import { testRootKey } from "../support/test-root-key.ts";
 /* The order in which the parts of a process stop: no part loses another that it still needs. */
 
 /** Callers first; then what they have caused is finished; then its way to the store, and the store. */
-const frontOrder = [
+const frontOrder = ["public port", "internal port", "start", "change feed", "messages about changes", "rate limits"];
+const workersOrder = [
   "public port",
-  "start",
-  "change feed",
   "internal port",
-  "threads",
+  "start",
+  "workers",
+  "link to workers",
+  "folder of the socket",
   "messages about changes",
-  "rate limits",
+  "change feed",
 ];
 const coreOrder = ["tidying", "ledgers", "store"];
 const lastInAllRoles = "event loop delay";
@@ -39,7 +41,7 @@ const coordinatorOrder = [
   lastInAllRoles,
 ];
 const edgeOrder = [...frontOrder, "links to coordinators", lastInAllRoles];
-const allOrder = [...frontOrder, ...coreOrder, lastInAllRoles];
+const allOrder = (workers: number) => [...(workers > 1 ? workersOrder : frontOrder), ...coreOrder, lastInAllRoles];
 
 function stoppedParts(logLines: readonly string[]): string[] {
   const lines = logLines.map((line) => JSON.parse(line) as { msg: string; part: string });
@@ -106,7 +108,7 @@ if (!isDeep) {
       const before = handles();
       const server = await startTestServer({ settings: { workers } });
       await server.stop();
-      expect(stoppedParts(server.logLines)).toEqual(allOrder);
+      expect(stoppedParts(server.logLines)).toEqual(allOrder(workers));
       await untilAsBefore(before);
     });
 
@@ -127,7 +129,7 @@ if (!isDeep) {
   describe("after a start that failed because its port is taken, what was started is stopped, in the reverse order", () => {
     it.each([1, 2])("role all, with workers: %i", async (workers) => {
       const before = handles();
-      expect(await failToStart({ workers })).toEqual(allOrder.slice(1));
+      expect(await failToStart({ workers })).toEqual(allOrder(workers).slice(1));
       await untilAsBefore({ ...before, TCPServerWrap: (before.TCPServerWrap ?? 0) + 1 });
     });
 

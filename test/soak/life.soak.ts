@@ -3,7 +3,7 @@ import { checkHistory, explain } from "../life/check-history.ts";
 import { type Mistake, mistakes } from "../life/mistakes.ts";
 import { expectExplainedRun } from "../life/random-run.ts";
 import { simulate } from "../life/simulated-service.ts";
-import { startReplicas, startThreads } from "../life/start-service.ts";
+import { startReplicas, startWorkers } from "../life/start-service.ts";
 
 /* The random operations of test/life, from one seed after the other. */
 
@@ -14,7 +14,7 @@ const operations = 10_000;
 describe(`random operations for ${minutes} minutes, from seed ${firstSeed}`, () => {
   it.each([
     ["through three replicas on Postgres with Redis", startReplicas],
-    ["on the embedded store with two threads", startThreads],
+    ["on the embedded store with two workers", startWorkers],
   ])("%s are explained by one order of them", async (name, start) => {
     const untilMs = performance.now() + (minutes / 2) * 60_000;
     for (let seed = firstSeed; performance.now() < untilMs; seed++) {

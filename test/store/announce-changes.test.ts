@@ -6,7 +6,15 @@ import type { Change } from "../../src/store/changes.ts";
 import type { Command } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createKey, deleteKey, done, setRateLimit, testEvent, updateRemaining } from "../support/manage.ts";
+import {
+  createKey,
+  deleteKey,
+  done,
+  endOwnerKeys,
+  setRateLimit,
+  testEvent,
+  updateRemaining,
+} from "../support/manage.ts";
 import { HeldKeyStore } from "./held-key-store.ts";
 import { strict } from "./key-cache-fixture.ts";
 
@@ -119,6 +127,20 @@ describe("announceChanges", () => {
       const change = { kind: "owner", ownerId: "o", isNew: command.kind === "createOwner" };
       expect(told).toEqual([[change], [change], [change], [], [change]]);
     });
+  });
+
+  it("reports the keys that were ended with an owner, and nothing while that is not known", async () => {
+    const { store, told, ownCache, others } = setUp();
+    const changed = ["a", "b"].map((keyId) => ({ keyId, digests: [`digest of ${keyId}`] }));
+    const outcomes: Outcome[] = [{ outcome: "done", changed }, { outcome: "missing" }];
+    for (const outcome of outcomes) {
+      const ending = announceChanges(Object.assign(store, { change: async () => outcome }), [ownCache, others]);
+      await endOwnerKeys(ending, "o", { how: "delete" });
+    }
+    expect(told.filter(([who]) => who === "cache")).toEqual(
+      changed.map(({ keyId, digests }) => ["cache", keyId, digests]),
+    );
+    expect(told).toHaveLength(4);
   });
 
   it("tells nothing of a new key, which no cache can know", async () => {

@@ -9,12 +9,21 @@ import { HeldCommits } from "../batching/held-commits.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
-/** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
 import { setUp, spendTimes } from "./usage-ledger-fixture.ts";
 
 const spent = (remaining: number) => ({ outcome: "spent", remaining });
 const exhausted = (remaining: number) => ({ outcome: "exhausted", remaining });
 const rejected = (reason: Error) => ({ status: "rejected", reason });
+
+/** Remembers how many of the same key waited when each use came. */
+class CountingRoom extends WaitingRoom {
+  readonly sameSubject: number[] = [];
+
+  override enter(sameSubject: number): Unavailable | undefined {
+    this.sameSubject.push(sameSubject);
+    return super.enter(sameSubject);
+  }
+}
 
 describe("CoalescingUsageLedger", () => {
   it("settles all uses of a key that wait as one charge, counting down to what is left, each value once", async () => {
@@ -152,6 +161,62 @@ describe("CoalescingUsageLedger", () => {
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
+  });
+
+  it("takes a place for each use, and says how many of the same key wait that are in no batch yet", async () => {
+    const room = new CountingRoom(1000);
+    const { engine, ledger } = setUp({ a: 9, b: 9 }, room);
+    const answers = ["a", "a", "b"].map((keyId) => ledger.spend([keyId], 1));
+    await nextTurn();
+    answers.push(...["a", "a", "a"].map((keyId) => ledger.spend([keyId], 1)));
+    expect(room.sameSubject).toEqual([0, 1, 0, 0, 1, 2]);
+    expect(room.taken).toBe(6);
+    await engine.finish();
+    expect(room.taken).toBe(3);
+    await engine.finish();
+    expect(room.taken).toBe(0);
+    await Promise.all(answers);
+  });
+
+  it("counts as waiting what is too much for one batch, and nothing that was in one", async () => {
+    const room = new CountingRoom(10_000);
+    const { engine, ledger } = setUp({ k: 1_000_000 }, room);
+    // Costs 1 and 2 in turns: 100 of them fill a batch.
+    const answers = Array.from({ length: 230 }, (_, i) => ledger.spend(["k"], 1 + (i % 2)));
+    await nextTurn();
+    answers.push(ledger.spend(["k"], 1));
+    expect(room.sameSubject.slice(-2)).toEqual([229, 130]);
+    await engine.finish();
+    answers.push(ledger.spend(["k"], 1));
+    expect(room.sameSubject.at(-1)).toBe(31);
+    while (engine.underWay > 0) await engine.finish();
+    expect(engine.batches.map((batch) => batch.length)).toEqual([100, 100, 31]);
+    expect(await Promise.all(answers)).toHaveLength(232);
+    expect(room.taken).toBe(0);
+  });
+
+  it("gives back the place of a charge that came too late, once", async () => {
+    const room = new CountingRoom(1000);
+    const { engine, ledger, clock } = setUp({ a: 9, b: 9 }, room);
+    const uses = [{ cost: 1, count: 1 }];
+    const first = ledger.spend(["a"], 1);
+    await nextTurn();
+    const expiresAtMs = clock.monotonicMs();
+    const late = [ledger.charge("a", uses, expiresAtMs), ledger.charge("b", uses, expiresAtMs)];
+    const inTime = ledger.charge("a", uses, expiresAtMs + 100);
+    clock.advance(1);
+    await engine.finish();
+    expect([await first, ...(await Promise.all(late))]).toEqual([
+      spent(8),
+      { outcome: "notExecuted" },
+      { outcome: "notExecuted" },
+    ]);
+    expect(room.taken).toBe(1);
+    const away = new Unavailable("away");
+    const rejection = expect(inTime).rejects.toBe(away);
+    await engine.fail(away);
+    await rejection;
+    expect(room.taken).toBe(0);
   });
 
   it("lets calls for one key take at most a tenth of the waiting room", async () => {

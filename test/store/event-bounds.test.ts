@@ -1,16 +1,18 @@
 import { DatabaseSync } from "node:sqlite";
-import type { CompiledQuery } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { formatId, idRandomLength } from "../../src/domain/id.ts";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { toPgStatement } from "../../src/store/postgres/pg-connection.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import type { EventsQuery } from "../../src/store/queries.ts";
-import { tidyEvents } from "../../src/store/sql/event-rows.ts";
 import { listEvents } from "../../src/store/sql/list-events.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
+import type { Sql } from "../../src/store/sql/sql.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { tidyEvents } from "../../src/store/sql/tidy.ts";
+import { toStatement } from "../../src/store/sqlite/writer-protocol.ts";
 import { sized } from "../support/deep.ts";
 import { listEventPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -117,9 +119,9 @@ const foreign: readonly Asked[] = [
   [["none"], ["none", "small"], [...manyApis(apisMax - 1), "small"], []].map((apiIds) => ({ ...asked, apiIds })),
 );
 
-async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly CompiledQuery[]> {
-  const statements: CompiledQuery[] = [];
-  const scan = (statement: CompiledQuery) => {
+async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly Sql[]> {
+  const statements: Sql[] = [];
+  const scan = (statement: Sql) => {
     statements.push(statement);
     return engine.scan(statement);
   };
@@ -169,7 +171,7 @@ describe("a page examines a bounded number of events, whatever it finds, and old
     db.exec("COMMIT");
     for (const [what, query] of lists) {
       examined = 0;
-      for (const { sql, parameters } of await statementsOf(engine, query)) {
+      for (const { sql, parameters } of (await statementsOf(engine, query)).map(toStatement)) {
         const counting = sql.replaceAll(/FROM "events" WHERE/g, 'FROM "events" WHERE examine() = 1 AND');
         expect(counting).not.toBe(sql);
         db.prepare(counting).all(...(parameters as string[]));
@@ -178,14 +180,12 @@ describe("a page examines a bounded number of events, whatever it finds, and old
     }
     await expectWholeLists(engine);
     let removedMost = 0;
-    const noting: SqlEngine["db"] = engine.db.withPlugin({
-      transformQuery: ({ node }) => node,
-      async transformResult({ result }) {
-        removedMost = Math.max(removedMost, Number(result.numAffectedRows ?? 0));
-        return result;
-      },
-    });
-    await expectTidied({ ...engine, db: noting }, async () =>
+    const atomically: SqlEngine["atomically"] = async (queries) => {
+      const results = await engine.atomically(queries);
+      removedMost = Math.max(removedMost, ...results.map(({ changes }) => changes));
+      return results;
+    };
+    await expectTidied({ ...engine, atomically }, async () =>
       Number(db.prepare("SELECT count(*) AS n FROM events").get()?.n),
     );
     expect(removedMost).toBe(500);
@@ -211,8 +211,8 @@ describe("a page examines a bounded number of events, whatever it finds, and old
       for (const [what, query] of lists) {
         let examined = 0;
         let blocks = 0;
-        for (const { sql, parameters } of await statementsOf(engine, query)) {
-          const explained = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
+        for (const { text, values } of (await statementsOf(engine, query)).map(toPgStatement)) {
+          const explained = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, [...values]);
           const plan = explained.rows[0]["QUERY PLAN"][0].Plan as PlanNode;
           examined += rowsExamined(plan, "events");
           blocks += blocksOf(plan);

@@ -1,14 +1,16 @@
 import { DatabaseSync } from "node:sqlite";
-import type { CompiledQuery } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { toPgStatement } from "../../src/store/postgres/pg-connection.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import type { KeysQuery } from "../../src/store/queries.ts";
 import { listKeys } from "../../src/store/sql/list-keys.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
+import type { Sql } from "../../src/store/sql/sql.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { toStatement } from "../../src/store/sqlite/writer-protocol.ts";
 import { sized } from "../support/deep.ts";
 import { listPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -59,8 +61,8 @@ const fill = (numbers: string, padded: string) => `
 
 /** The statements of a page, with its answer. */
 async function statementsOf(engine: SqlEngine, query: Omit<KeysQuery, "kind" | "limit">) {
-  const statements: CompiledQuery[] = [];
-  const scan = (statement: CompiledQuery) => {
+  const statements: Sql[] = [];
+  const scan = (statement: Sql) => {
     statements.push(statement);
     return engine.scan(statement);
   };
@@ -129,7 +131,7 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
     for (const [what, query] of lists) {
       const { page, statements } = await statementsOf(engine, query);
       examined = 0;
-      for (const { sql, parameters } of statements) {
+      for (const { sql, parameters } of statements.map(toStatement)) {
         const counting = sql.replaceAll(/FROM ("?keys"?) WHERE/g, "FROM $1 WHERE examine() = 1 AND");
         expect(counting).not.toBe(sql);
         const rows = db.prepare(counting).all(...(parameters as string[])) as { id: string | null }[];
@@ -173,8 +175,8 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
         const { statements } = await statementsOf(engine, query);
         let examined = 0;
         let blocks = 0;
-        for (const { sql, parameters } of statements) {
-          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
+        for (const { text, values } of statements.map(toPgStatement)) {
+          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, [...values]);
           const plan = rows[0]["QUERY PLAN"][0].Plan as PlanNode;
           examined += rowsExamined(plan, "keys");
           blocks += blocksOf(plan);

@@ -1,14 +1,16 @@
 import { DatabaseSync } from "node:sqlite";
-import type { CompiledQuery } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { toPgStatement } from "../../src/store/postgres/pg-connection.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import type { PageQuery } from "../../src/store/queries.ts";
 import { listOwners } from "../../src/store/sql/list-resources.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
+import type { Sql } from "../../src/store/sql/sql.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { toStatement } from "../../src/store/sqlite/writer-protocol.ts";
 import { sized } from "../support/deep.ts";
 import { listOwnerPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -58,9 +60,9 @@ const whole: readonly (readonly [Asked["apiIds"], readonly number[]])[] = [
   [["other"], []],
 ];
 
-async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly CompiledQuery[]> {
-  const statements: CompiledQuery[] = [];
-  const scan = (statement: CompiledQuery) => {
+async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly Sql[]> {
+  const statements: Sql[] = [];
+  const scan = (statement: Sql) => {
     statements.push(statement);
     return engine.scan(statement);
   };
@@ -98,7 +100,7 @@ describe("a page examines a bounded number of owners, whatever it finds, and all
     db.exec(fill(`(${numbers})`, "printf('%06d', i)"));
     for (const [what, query] of lists) {
       examined = 0;
-      for (const { sql, parameters } of await statementsOf(engine, query)) {
+      for (const { sql, parameters } of (await statementsOf(engine, query)).map(toStatement)) {
         const counting = sql.replaceAll(/FROM "owners" WHERE/g, 'FROM "owners" WHERE examine() = 1 AND');
         expect(counting).not.toBe(sql);
         db.prepare(counting).all(...(parameters as string[]));
@@ -126,8 +128,8 @@ describe("a page examines a bounded number of owners, whatever it finds, and all
       for (const [what, query] of lists) {
         let examined = 0;
         let blocks = 0;
-        for (const { sql, parameters } of await statementsOf(engine, query)) {
-          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
+        for (const { text, values } of (await statementsOf(engine, query)).map(toPgStatement)) {
+          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, [...values]);
           const plan = rows[0]["QUERY PLAN"][0].Plan as PlanNode;
           examined += rowsExamined(plan, "owners");
           blocks += blocksOf(plan);

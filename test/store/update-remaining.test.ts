@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { sql } from "kysely";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
@@ -11,7 +10,9 @@ import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.t
 import type { UpdateRemaining } from "../../src/store/commands.ts";
 import { databaseNowMs } from "../../src/store/postgres/guarded-statement.ts";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
-import { refilledCounter } from "../../src/store/postgres/refill-steps.ts";
+import { toPgStatement } from "../../src/store/postgres/pg-connection.ts";
+import { pgRefilledCounter } from "../../src/store/postgres/refill-steps.ts";
+import { sql } from "../../src/store/sql/sql.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -243,14 +244,14 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
     const waiter = await connect(url);
     const { change } = createSqlManagement({
       ...engine,
-      refilledCounter: (keyId) => refilledCounter(keyId, sql.raw(nowText)),
+      refilledCounter: (keyId) => pgRefilledCounter(keyId, sql.raw(nowText)),
       // On a connection that waits for a row as long as it takes.
       async atomically(queries) {
         const results: pg.QueryResult[] = [];
         await waiter.query("BEGIN");
-        for (const { sql: text, parameters } of queries) results.push(await waiter.query(text, [...parameters]));
+        for (const { text, values } of queries.map(toPgStatement)) results.push(await waiter.query(text, [...values]));
         await waiter.query("COMMIT");
-        return results.map(({ rows }) => ({ rows }));
+        return results.map(({ rows, rowCount }) => ({ rows, changes: rowCount ?? 0 }));
       },
     });
     const holder = await hold(url, key.id, "remaining = remaining");

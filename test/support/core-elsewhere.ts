@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Answer, AnswerSchema, type Call, CallSchema } from "../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../src/ambient/ambient.ts";
-import { answerOf } from "../../src/core/wire.ts";
+import { requireAnswer } from "../../src/core/wire.ts";
 import {
   fromWireCarriedOut,
   fromWireManagement,
@@ -9,7 +9,7 @@ import {
   toWireManagement,
 } from "../../src/core/wire-management.ts";
 import type { CarryOut } from "../../src/rpc/forwarded-calls.ts";
-import { createCarryOut } from "../../src/server/carry-out.ts";
+import { createCarryOut } from "../../src/server/served-core.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { CheckRootKey } from "../../src/store/root-access.ts";
 
@@ -28,7 +28,7 @@ export function coreElsewhere(
         if (answer === undefined) throw new Error("there is no such method");
         const told = create(AnswerSchema, { id: 1, answer: toWireCarriedOut({ answer, changed: [] }) });
         const received = fromBinary(AnswerSchema, toBinary(AnswerSchema, told)) as Answer;
-        return fromWireCarriedOut(answerOf(received.answer, "management")).answer;
+        return fromWireCarriedOut(requireAnswer(received.answer, "management")).answer;
       },
     },
   };

@@ -47,7 +47,7 @@ export interface GuardedApiOptions {
   readonly latchkey?: LatchkeyProcess;
 }
 
-/** Latchkey with two threads, where verifications need a root key. */
+/** Latchkey where verifications need a root key. In one process, which counts local limits exactly. */
 export function startGuardingLatchkey(
   environment: Record<string, string> = {},
   atEnd: (undo: () => void) => void = atTestEnd,
@@ -56,7 +56,6 @@ export function startGuardingLatchkey(
     LATCHKEY_DATA_DIR: tempFolder(atEnd),
     LATCHKEY_ROOT_KEY: testRootKey,
     LATCHKEY_VERIFY_AUTH: "required",
-    LATCHKEY_WORKERS: "2",
     ...environment,
   };
   return startLatchkey(settings, undefined, atEnd);

@@ -4,6 +4,7 @@ import type { NewKey, StoredKey } from "../../src/domain/key.ts";
 import type { NewOwner, OwnerFieldChanges, StoredOwner } from "../../src/domain/owner.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type {
+  EndOwnerKeys,
   IdempotencyRecord,
   ImportedKey,
   KeptAnswer,
@@ -78,8 +79,24 @@ export function stopApi(management: Changes, apiId: string, record?: Idempotency
   return management.change({ kind: "stopApi", id: apiId, event: testEvent() }, record);
 }
 
-export function deleteApiKeys(management: Changes, apiId: string, limit: number): Promise<Outcome<"deleteApiKeys">> {
-  return management.change({ kind: "deleteApiKeys", id: apiId, limit, event: testEvent() });
+export function deleteApiKeys(
+  management: Changes,
+  apiId: string,
+  limit: number,
+  after?: string,
+): Promise<Outcome<"deleteApiKeys">> {
+  return management.change({ kind: "deleteApiKeys", id: apiId, limit, after, event: testEvent() });
+}
+
+/** Of an owner that `createOwner` has made without a time. */
+export function endOwnerKeys(
+  management: Changes,
+  ownerId: string,
+  given: Pick<EndOwnerKeys, "how"> & Partial<EndOwnerKeys>,
+): Promise<Outcome<"endOwnerKeys">> {
+  const event = testEvent();
+  const defaults = { madeAtMs: 1, apiId: undefined, limit: 500, event };
+  return management.change({ ...defaults, ...given, kind: "endOwnerKeys", id: ownerId });
 }
 
 export function deleteApi(management: Changes, apiId: string, isStopped = false): Promise<Outcome<"deleteApi">> {

@@ -1,6 +1,5 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import { isInForce } from "../../src/domain/root-key.ts";
-import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
+import { isInForce, RootKeyRefused } from "../../src/domain/root-key.ts";
 import type { Secret } from "../../src/domain/secret.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { CheckRootKey } from "../../src/store/root-access.ts";

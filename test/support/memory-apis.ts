@@ -1,22 +1,20 @@
 import type { NewApi, StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import type { KeyChange } from "../../src/store/changes.ts";
 import {
   type Command,
   type CreateApi,
   type DeleteApi,
-  type DeleteApiKeys,
+  fieldsOf,
   methodOf,
   resourceOf,
   type StopApi,
   targetIdOf,
   type UpdateApi,
 } from "../../src/store/commands.ts";
-import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Page, PageQuery } from "../../src/store/queries.ts";
 
-export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
+export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApi;
 
 /** The APIs of the plain store. */
 export class MemoryApis {
@@ -80,25 +78,11 @@ export class MemoryApis {
   }
 }
 
-/** Of the API, or of the keys that were deleted with it. */
-export function eventsOfApi(
-  command: ApiCommand,
-  version: number,
-  deleted: readonly KeyChange[],
-  versionOf: (keyId: string) => number,
-): StoredEvent[] {
-  const { event } = command;
+export function eventOfApi(command: ApiCommand, version: number): StoredEvent {
   const apiId = targetIdOf(command);
-  const common = { ...event, method: methodOf(command), apiId, fields: fieldsOf(command) };
-  if (command.kind !== "deleteApiKeys") return [{ ...common, targetId: apiId, version }];
-  return deleted.map(({ keyId: targetId }) => ({
-    ...common,
-    id: `${event.id}_${targetId}`,
-    targetId,
-    version: versionOf(targetId),
-  }));
+  return { ...command.event, method: methodOf(command), apiId, targetId: apiId, fields: fieldsOf(command), version };
 }
 
 export function isOfApi(command: Command): command is ApiCommand {
-  return resourceOf(command) === "api";
+  return resourceOf(command) === "api" && command.kind !== "deleteApiKeys";
 }

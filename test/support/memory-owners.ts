@@ -8,6 +8,7 @@ import {
   type Command,
   type CreateOwner,
   type DeleteOwner,
+  fieldsOf,
   type KeysOfOwner,
   methodOf,
   resourceOf,
@@ -15,7 +16,6 @@ import {
   type UpdateOwner,
   type UpdateOwnerRemaining,
 } from "../../src/store/commands.ts";
-import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Page, PageQuery } from "../../src/store/queries.ts";
 import type { MemoryCounters } from "./memory-counters.ts";
@@ -182,5 +182,5 @@ export class MemoryOwners {
 }
 
 export function isOfOwner(command: Command): command is OwnerCommand {
-  return resourceOf(command) === "owner";
+  return resourceOf(command) === "owner" && command.kind !== "endOwnerKeys";
 }

@@ -33,7 +33,8 @@ export class MemoryRootKeys implements RootKeyStore {
 
   async presence(nowMs: number) {
     if (this.#kept.size === 0) return "none";
-    return this.#areAllRetired(nowMs) ? "retired" : "some";
+    if (this.#areAllRetired(nowMs)) return "retired";
+    return [...this.#kept.keys()].every((id) => id === generatedRootKeyId) ? "generated" : "some";
   }
 
   #areAllRetired(nowMs: number): boolean {

@@ -1,5 +1,4 @@
-import { isExpired } from "../../src/domain/expiry.ts";
-import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
+import { endedSecretKeptMs, isExpired } from "../../src/domain/expiry.ts";
 import type { KeptSecret } from "./memory-rules.ts";
 
 /** The secrets of each key, the newest first. */

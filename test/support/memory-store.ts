@@ -9,19 +9,20 @@ import {
   type Command,
   type CreateKey,
   type DeleteApi,
-  type DeleteApiKeys,
+  fieldsOf,
   type IdempotencyRecord,
   type ImportKeys,
+  isDisabling,
   methodOf,
   resourceOf,
   targetIdOf,
 } from "../../src/store/commands.ts";
-import { fieldsOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
-import { eventsOfApi, isOfApi, MemoryApis } from "./memory-apis.ts";
+import { eventOfApi, isOfApi, MemoryApis } from "./memory-apis.ts";
 import { MemoryCounters } from "./memory-counters.ts";
+import { type EndingCommand, eventOfEnded, isEnding, keysToEnd } from "./memory-ended-keys.ts";
 import { MemoryFeed } from "./memory-feed.ts";
 import { type KeptEvent, listEvents, listKeys } from "./memory-lists.ts";
 import { isOfOwner, MemoryOwners } from "./memory-owners.ts";
@@ -50,14 +51,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const idempotency = new Map<string, IdempotencyRecord>();
   const changes = new MemoryFeed();
   const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
-  const nowMs = () => clock.nowMs();
   const events = new Map<string, KeptEvent>();
   const owners = new MemoryOwners({
     counters,
     windows,
     update,
     refill,
-    nowMs,
+    nowMs: () => clock.nowMs(),
     keys: () => [...keys.values()],
     onChange(change, event) {
       changes.push(change);
@@ -81,24 +81,29 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed: [] };
   }
 
-  const keysOf = (apiId: string) => [...keys.values()].filter((key) => key.apiId === apiId);
-
-  function deleteApiKeys({ id: apiId, limit, event }: DeleteApiKeys): Outcome<"deleteApiKeys"> {
-    if (!apis.isStopped(apiId)) return { outcome: "missing" };
-    const first = keysOf(apiId).sort((a, b) => (a.id < b.id ? -1 : 1));
-    const changed = first.slice(0, limit).map((key) => {
-      noteChange(key.id, event.atMs);
+  function endKeys(command: EndingCommand): Outcome<"deleteApiKeys" | "endOwnerKeys"> {
+    const { id, event } = command;
+    const found = keysToEnd(command, {
+      keys: [...keys.values()],
+      owner: owners.read(id),
+      isStopped: apis.isStopped(id),
+    });
+    if ("outcome" in found) return found;
+    const changed = found.ended.map((key) => {
+      const noted = eventOfEnded(command, key, noteChange(key.id, event.atMs));
+      events.set(noted.id, noted);
       const digests = secrets.of(key.id).map(({ digest }) => digest);
-      deleteKey(key);
+      if (isDisabling(command)) keys.set(key.id, { ...key, enabled: false });
+      else deleteKey(key);
       return { keyId: key.id, digests };
     });
     changes.push(...changed.map((change) => ({ kind: "key", ...change }) as const));
-    return { outcome: "done", changed, answer: { deleted: changed.length } };
+    return { outcome: "done", changed, answer: { cursor: found.cursor } };
   }
 
   function deleteApi({ id: apiId, isStopped }: DeleteApi): Outcome {
     if (apis.get(apiId) === undefined || (isStopped && !apis.isStopped(apiId))) return { outcome: "missing" };
-    if (keysOf(apiId).length > 0) return { outcome: "conflict", reason: "hasKeys" };
+    if ([...keys.values()].some((key) => key.apiId === apiId)) return { outcome: "conflict", reason: "hasKeys" };
     apis.delete(apiId);
     return { outcome: "done", changed: [] };
   }
@@ -156,7 +161,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const counter = counters.get(keyId);
     return {
       ...visible,
-      ...(changed.get(keyId) ?? unchanged(key)),
+      ...(changed.get(keyId) ?? { version: 1, updatedAtMs: key.createdAtMs }),
       counter: counter && refilled(counter, clock.nowMs()),
       secrets: secrets.of(keyId).map(({ digest: ____, ...shown }) => shown),
     };
@@ -184,10 +189,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const versionBefore = (rootKeys.read(targetId) ?? apis.get(targetId))?.version ?? 0;
     const outcome = carryOut(command);
     if (outcome.outcome === "done" && isOfApi(command)) {
-      const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
-      const noted = eventsOfApi(command, versionBefore + 1, outcome.changed, versionOf);
-      for (const event of noted) events.set(event.id, event);
-    } else if (outcome.outcome === "done" && !isOfOwner(command)) noteEvent(command, before, versionBefore);
+      events.set(command.event.id, eventOfApi(command, versionBefore + 1));
+    } else if (outcome.outcome === "done" && !isOfOwner(command) && !isEnding(command))
+      noteEvent(command, before, versionBefore);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
@@ -206,7 +210,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "stopApi":
         return apis.stop(command);
       case "deleteApiKeys":
-        return deleteApiKeys(command);
+      case "endOwnerKeys":
+        return endKeys(command);
       case "deleteApi":
         return deleteApi(command);
     }
@@ -217,7 +222,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { version: current = 1 } = changed.get(keyId) ?? {};
     const asked = "ifVersion" in command ? command.ifVersion : undefined;
     if ((asked ?? current) !== current) return { outcome: "conflict", reason: "version" };
-    const told = { keyId, digests: secrets.of(keyId).map(({ digest }) => digest) };
+    const announced = { keyId, digests: secrets.of(keyId).map(({ digest }) => digest) };
     switch (command.kind) {
       case "updateRemaining": {
         const counter = update(counters.get(keyId), command, clock.nowMs());
@@ -225,8 +230,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         if (counter === undefined) counters.delete(keyId);
         else counters.set(keyId, counter);
         const version = noteChange(keyId, command.event.atMs);
-        changes.push({ kind: "key", ...told });
-        return { outcome: "done", changed: [told], answer: { remaining: counter?.remaining, version } };
+        changes.push({ kind: "key", ...announced });
+        return { outcome: "done", changed: [announced], answer: { remaining: counter?.remaining, version } };
       }
       case "rerollKey":
         secrets.set(keyId, reroll(secrets.of(keyId), command));
@@ -243,12 +248,12 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         updateFields(key, command.changes);
         if (counter !== undefined) counters.set(keyId, refill(counter, command.changes.refill, clock.nowMs()));
         noteChange(keyId, command.event.atMs);
-        changes.push({ kind: "key", ...told });
-        return { outcome: "done", changed: [told], answer: storedKey(keyId) as StoredKey };
+        changes.push({ kind: "key", ...announced });
+        return { outcome: "done", changed: [announced], answer: storedKey(keyId) as StoredKey };
       }
     }
-    changes.push({ kind: "key", ...told });
-    return { outcome: "done", changed: [told] };
+    changes.push({ kind: "key", ...announced });
+    return { outcome: "done", changed: [announced] };
   }
 
   function noteEvent(command: Command, before: { readonly apiId?: string } | undefined, versionBefore: number): void {
@@ -311,8 +316,4 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     },
     close: async () => {},
   };
-}
-
-function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
-  return { version: 1, updatedAtMs: createdAtMs };
 }

@@ -39,8 +39,8 @@ export class MemoryWindows extends Map<string, PermitWindow> {
     nowMs: number,
   ): PermitResult {
     const limits = limitsOf(holderOfLimit(subject) ?? subject);
-    const rule = ask.brought ?? limits.find((limit) => limit.subject === subject)?.rule;
-    if (ask.brought && !this.has(subject)) this.set(subject, windowMadeAt(nowMs, ask.brought));
+    const rule = ask.sentRule ?? limits.find((limit) => limit.subject === subject)?.rule;
+    if (ask.sentRule && !this.has(subject)) this.set(subject, windowMadeAt(nowMs, ask.sentRule));
     const before = this.get(subject);
     if (rule === undefined || before === undefined) return { outcome: "missing" };
     const { window, grant } = this.#exchange(before, ask, rule, nowMs);

@@ -5,7 +5,7 @@ import { atTestEnd } from "./test-end.ts";
 /** Verifies a key over a connection of its own, always the same. */
 export type VerifyOverOne = (key: string) => Promise<VerifyKeyResponse>;
 
-/** So many connections: of a service with several threads, enough of them reach every thread. */
+/** So many connections: of a service with several workers, enough of them reach every worker. */
 export function openConnections(baseUrl: string, connections: number): readonly VerifyOverOne[] {
   return Array.from({ length: connections }, () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,5 +1,5 @@
 import { type IdempotentCallOptions, type LatchkeyClient, methods } from "../../gen/latchkey/v1/client.ts";
-import { withDeadline } from "../../src/sdk/deadline.ts";
+import { withDeadline } from "../../src/sdk/client.ts";
 import { openTransport, type Target, type TransportOptions } from "../../src/sdk/transport.ts";
 
 /**

@@ -52,7 +52,7 @@ describe("the built program", () => {
 
   it("loads only the engine that it uses", () => {
     const serve = scripts.find((name) => sourcesOf(name).includes("src/cli/serve.ts")) as string;
-    for (const first of [serve, "serving-thread.js"]) {
+    for (const first of [serve, "worker-process.js"]) {
       const packages = packagesIn(loadedWith(first));
       expect(packages).toContain("@bufbuild/protobuf");
       for (const late of ["pg", "ioredis"]) expect(packages, first).not.toContain(late);
@@ -77,7 +77,7 @@ describe("the built program", () => {
     );
     expect(new Set(beside)).toEqual(
       new Set([
-        "./serving-thread.js",
+        "./worker-process.js",
         "./writer-worker.js",
         "./list-worker.js",
         "./check-process.js",

@@ -86,6 +86,15 @@ export function commandsOn(apiId: string): { readonly [Kind in CommandKind]: Ext
     updateOwner: { kind: "updateOwner", id: ownerId, changes: { enabled: false }, event: testEvent() },
     updateOwnerRemaining: { kind: "updateOwnerRemaining", id: ownerId, op: "increment", value: 1, event: testEvent() },
     stopOwner: { kind: "stopOwner", id: ownerId, event: testEvent() },
+    endOwnerKeys: {
+      kind: "endOwnerKeys",
+      id: ownerId,
+      madeAtMs: 1,
+      apiId,
+      how: "delete",
+      limit: 1,
+      event: testEvent(),
+    },
     deleteOwner: { kind: "deleteOwner", id: ownerId, event: testEvent() },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Forbidden } from "../../src/domain/forbidden.ts";
+import { Forbidden } from "../../src/domain/root-key.ts";
 import { type CommandKind, commandsOn, type KeyQuery, queriesOn, setUp } from "./access-fixture.ts";
 
 const commandKinds = Object.keys(commandsOn("mine")) as CommandKind[];

@@ -161,7 +161,7 @@ describe("deleteApi", () => {
         // Stored before the API has stopped to take keys, and seen after the first look.
         if (command.kind === "stopApi") await storeKey(management, sampleKey(clock, { apiId: "api" }));
         const isFirstLook = command.kind === "deleteApiKeys" && kinds.length === 2;
-        if (isFirstLook) return { outcome: "done", changed: [], answer: { deleted: 0 } } as never;
+        if (isFirstLook) return { outcome: "done", changed: [], answer: { cursor: undefined } } as never;
         return management.change(command, record);
       },
     };

@@ -42,7 +42,9 @@ const created: Outcome = done;
 
 /** The kept answer to an earlier request. */
 function keptFor(given: CreateKeyRequest): IdempotencyRecord {
-  return createIdempotency(idempotencyKey, given).record(earlier, earlier.keyId, nowMs - 1000, createSystemRandom());
+  const event = { id: "evt_earlier", atMs: nowMs - 1000, actor: "root" };
+  const command = { kind: "rerollKey", id: earlier.keyId, secretDigest: "", start: "", overlapMs: 0, event } as const;
+  return createIdempotency(idempotencyKey, given).record(earlier, command, createSystemRandom());
 }
 
 /** A store with these answers. It records what is written to it. */

@@ -7,7 +7,7 @@ import type { Management } from "../../src/store/management.ts";
 import { type DeleteOwnerRequest, deleteOwner } from "../../src/usecases/delete-owner.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
-import { createKey, createOwner, updateOwner } from "../support/manage.ts";
+import { createKey, createOwner, deleteOwner as deleteStoredOwner, updateOwner } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -71,7 +71,7 @@ describe("deleting an owner that keys name", () => {
     expect(await remove("keep")).toBe(false);
   });
 
-  it.each([3, 250])("disables %i of them, and no others", async (count) => {
+  it.each([3, 600])("disables %i of them, and no others", async (count) => {
     const { remove, owner, keysIn, management } = await setUp(count);
     expect(await remove("disable")).toBe(true);
     expect(await owner()).toBeUndefined();
@@ -81,7 +81,7 @@ describe("deleting an owner that keys name", () => {
     expect([...(await keysIn("b")), ...(await keysIn("a", "another"))].map((key) => key.enabled)).toEqual([true, true]);
   });
 
-  it.each([3, 250])("deletes %i of them, and no others", async (count) => {
+  it.each([3, 600])("deletes %i of them, and no others", async (count) => {
     const { remove, owner, keysIn } = await setUp(count);
     expect(await remove("delete")).toBe(true);
     expect([await owner(), await keysIn("a")]).toEqual([undefined, []]);
@@ -89,27 +89,28 @@ describe("deleting an owner that keys name", () => {
   });
 
   it.each(["disable", "delete"] as const)(
-    "with %s disables the owner first, and its record goes last",
-    async (keys) => {
-      const { remove, management } = await setUp();
-      const kinds: string[] = [];
+    "with %s disables the owner first, then its keys end in pieces of 500, and its record goes last",
+    async (how) => {
+      const { remove, management } = await setUp(1001);
+      const commands: Command[] = [];
       await remove(
-        keys,
+        how,
         false,
-        watched(management, ({ kind }) => kinds.push(kind)),
+        watched(management, (command) => commands.push(command)),
       );
-      expect(kinds[0]).toBe("stopOwner");
-      expect(kinds.at(-1)).toBe("deleteOwner");
-      expect(new Set(kinds.slice(1, -1))).toEqual(new Set([keys === "disable" ? "updateKey" : "deleteKey"]));
+      const piece = expect.objectContaining({ kind: "endOwnerKeys", apiId: "a", how, limit: 500 });
+      const [first, last] = ["stopOwner", "deleteOwner"].map((kind) => expect.objectContaining({ kind }));
+      expect(commands).toEqual([first, piece, piece, piece, last]);
+      expect(new Set(commands.map(({ event }) => event.id)).size).toBe(commands.length);
     },
   );
 
   it("goes on when it is repeated, with and without an idempotency key", async () => {
     for (const isRepeated of [true, false]) {
-      const { remove, owner, keysIn, management } = await setUp();
+      const { remove, owner, keysIn, management } = await setUp(502);
       let left = 1;
       const failing = watched(management, ({ kind }) => {
-        if (kind === "deleteKey" && left-- <= 0) throw new Unavailable("away");
+        if (kind === "endOwnerKeys" && left-- <= 0) throw new Unavailable("away");
       });
       await expect(remove("delete", isRepeated, failing)).rejects.toThrow(Unavailable);
       expect([(await owner())?.enabled, (await keysIn("a")).length]).toEqual([false, 2]);
@@ -127,20 +128,34 @@ describe("deleting an owner that keys name", () => {
     expect([(await owner())?.enabled, (await keysIn("a")).length]).toEqual([true, 1]);
   });
 
+  it("in the middle leaves an owner that another one has made in its place, and its keys", async () => {
+    const { remove, owner, keysIn, management, clock } = await setUp(502);
+    let pieces = 0;
+    const raced = watched(management, async ({ kind }) => {
+      if (kind !== "endOwnerKeys" || ++pieces !== 2) return;
+      await deleteStoredOwner(management, "owner");
+      await createOwner(management, sampleOwner("owner", { apiIds: ["a"] }), { atMs: clock.nowMs() + 1 });
+    });
+    expect(await remove("delete", false, raced)).toBe(true);
+    expect([(await owner())?.enabled, (await keysIn("a")).length]).toEqual([true, 2]);
+  });
+
   it("ends keys that are made meanwhile, and leaves one that is given to somebody else", async () => {
     const { remove, owner, keysIn, management, clock } = await setUp();
     const [moved] = await keysIn("a");
-    let isFirst = true;
+    const kinds: string[] = [];
     const raced = watched(management, async ({ kind }) => {
-      if (kind !== "deleteKey" || !isFirst) return;
-      isFirst = false;
-      await createKey(management, sampleKey(clock, { apiId: "a", ownerId: "owner" }));
+      kinds.push(kind);
+      // After the last key has ended.
+      if (kinds.length === 3) await createKey(management, sampleKey(clock, { apiId: "a", ownerId: "owner" }));
+      if (kinds.length !== 2) return;
       const event = { id: "evt_moved", atMs: 1, actor: "root_test" };
       await management.change({ kind: "updateKey", id: moved?.id ?? "", changes: { ownerId: "another" }, event });
     });
     expect(await remove("delete", false, raced)).toBe(true);
     expect([await owner(), await keysIn("a")]).toEqual([undefined, []]);
     expect((await keysIn("a", "another")).map(({ id }) => id)).toContain(moved?.id);
+    expect(kinds).toEqual(["stopOwner", "endOwnerKeys", "deleteOwner", "endOwnerKeys", "deleteOwner"]);
   });
 
   it("is not hindered by changes of the owner meanwhile", async () => {

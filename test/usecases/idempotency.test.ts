@@ -18,8 +18,10 @@ function idempotencyOf(given: { rootKey?: string; value?: string; apiId?: string
   return createIdempotency<typeof answer>(both, given.request ?? request);
 }
 
+const changeOf = (id: string) =>
+  ({ kind: "deleteKey", id, event: { id: "evt_1", atMs: nowMs, actor: "root_1" } }) as const;
 const ours = idempotencyOf();
-const kept = ours.record(answer, "key_1", nowMs, random);
+const kept = ours.record(answer, changeOf("key_1"), random);
 
 describe("an answer that is kept", () => {
   it("counts for 24 hours", () => {
@@ -39,7 +41,7 @@ describe("an answer that is kept", () => {
   });
 
   it("is sealed differently each time, and found in the same place", () => {
-    const again = ours.record(answer, "key_1", nowMs, random);
+    const again = ours.record(answer, changeOf("key_1"), random);
     expect(again.sealedAnswer).not.toBe(kept.sealedAnswer);
     expect(again).toMatchObject({ lookup: kept.lookup, requestDigest: kept.requestDigest });
   });
@@ -49,27 +51,27 @@ describe("an answer that is kept", () => {
     { name: "another idempotency key", by: { value: "another-order" } },
   ])("is neither found nor opened with $name", ({ by }) => {
     const other = idempotencyOf(by);
-    const theirs = other.record(answer, "key_1", nowMs, random);
+    const theirs = other.record(answer, changeOf("key_1"), random);
     expect(theirs.lookup).not.toBe(kept.lookup);
     // Even where the place and the request are mistaken for its own.
     expect(() => other.open({ ...kept, requestDigest: theirs.requestDigest })).toThrow();
   });
 
   it("does not tell two callers that they asked for the same", () => {
-    const theirs = idempotencyOf({ rootKey: "another-root-key" }).record(answer, "key_1", nowMs, random);
+    const theirs = idempotencyOf({ rootKey: "another-root-key" }).record(answer, changeOf("key_1"), random);
     expect(theirs.requestDigest).not.toBe(kept.requestDigest);
   });
 
   it("is found but not opened by another root key, where root keys share the idempotency keys of an API", () => {
     const apiId = "the-api";
-    const first = idempotencyOf({ apiId }).record(answer, "key_1", nowMs, random);
+    const first = idempotencyOf({ apiId }).record(answer, changeOf("key_1"), random);
     const theirs = idempotencyOf({ apiId, rootKey: "another-root-key" });
-    expect(theirs.record(answer, "key_2", nowMs, random).lookup).toBe(first.lookup);
+    expect(theirs.record(answer, changeOf("key_2"), random).lookup).toBe(first.lookup);
     expect(() => theirs.open(first)).toThrow(
       new IdempotencyConflict("this Idempotency-Key was used with another root key, for key_1"),
     );
     for (const other of [idempotencyOf(), idempotencyOf({ apiId: "another" }), idempotencyOf({ apiId, value: "x" })]) {
-      expect(other.record(answer, "key_1", nowMs, random).lookup).not.toBe(first.lookup);
+      expect(other.record(answer, changeOf("key_1"), random).lookup).not.toBe(first.lookup);
     }
   });
 

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { sha256, toDigest } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { requireApis } from "../../src/store/require-apis.ts";
+import { requireApis } from "../../src/store/management.ts";
 import { StateConflict } from "../../src/usecases/conflict.ts";
 import { NoSuchApi } from "../../src/usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";

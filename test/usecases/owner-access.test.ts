@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Forbidden } from "../../src/domain/forbidden.ts";
+import { Forbidden } from "../../src/domain/root-key.ts";
 import type { Command } from "../../src/store/commands.ts";
 import type { Management } from "../../src/store/management.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";

@@ -13,7 +13,7 @@ export const restrictedCases: Case[] = [
     name: "a key that is used from another address is refused, takes no permit and consumes no use",
     asked: { ip: outside, permissions: "admin" },
     found: [{ ...restricted, counter: { remaining: 5 } }],
-    verdict: { code: "FORBIDDEN", remaining: 5, rateLimit: standing.peeked, reason: { check: "ip", isTold: true } },
+    verdict: { code: "FORBIDDEN", remaining: 5, rateLimit: standing.peeked, reason: { check: "ip", isGiven: true } },
     did: [find, peek],
     balance: 5,
   },
@@ -21,7 +21,7 @@ export const restrictedCases: Case[] = [
     name: "a key that is limited to addresses is refused where none is told",
     asked: { permissions: "docs.read" },
     found: [{ ...plain, ipAllow: toIpRanges(["10.0.0.0/8"]) }],
-    verdict: { code: "FORBIDDEN", remaining: undefined, rateLimit: undefined, reason: { check: "ip", isTold: false } },
+    verdict: { code: "FORBIDDEN", remaining: undefined, rateLimit: undefined, reason: { check: "ip", isGiven: false } },
     did: [find],
   },
   {

@@ -1,13 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { Forbidden } from "../../src/domain/forbidden.ts";
-import type { RootKeyFieldChanges, RootKeyVerdict } from "../../src/domain/root-key.ts";
+import { Forbidden, type RootKeyFieldChanges, type RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { createRootKey } from "../../src/usecases/create-root-key.ts";
 import { ExpiresInThePast } from "../../src/usecases/create-with-secret.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { deleteResource, updateResource } from "../../src/usecases/manage-resource.ts";
-import { RootKeys } from "../../src/usecases/root-keys.ts";
+import { createRootKey, RootKeys } from "../../src/usecases/root-keys.ts";
 import { managementAs } from "../support/management-as.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";

@@ -6,7 +6,7 @@ import { Unavailable } from "../../src/domain/unavailable.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
-import { type TakenPermits, takeAll, type WantedPermit } from "../../src/usecases/take-all.ts";
+import { type TakenLimits, takeAll, type WantedLimit } from "../../src/usecases/take-all.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -14,7 +14,15 @@ const durationMs = 60_000;
 const apiId = "api";
 const local = (limit: number): RateLimit => ({ mode: "local", limit, durationMs });
 const strict = (limit: number): RateLimit => ({ mode: "strict", limit, durationMs });
-const want = (subject: string, rule: RateLimit, cost = 1): WantedPermit => ({ subject, rule, cost });
+const want = (subject: string, rule: RateLimit, cost = 1): WantedLimit => ({
+  of: "key",
+  name: subject,
+  subject,
+  rule,
+  cost,
+});
+const remainingIn = ({ rateLimits }: Pick<TakenLimits, "rateLimits">) =>
+  rateLimits?.map(({ state }) => state.remaining);
 
 /** Counts both modes in this process; strict limits answer later, as from a ledger, and say what they were asked. */
 function newLimiter({ missing = "", failing = "" } = {}) {
@@ -38,7 +46,7 @@ function newLimiter({ missing = "", failing = "" } = {}) {
     },
     peek: (subject, rule) => counting.peek(subject, rule),
   };
-  const left = (...wanted: WantedPermit[]) =>
+  const left = (...wanted: WantedLimit[]) =>
     wanted.map(({ subject, rule }) => (limiter.peek(subject, rule) as RateLimitState).remaining);
   return { limiter, left, asked, underWayMost: () => underWayMost };
 }
@@ -46,11 +54,12 @@ function newLimiter({ missing = "", failing = "" } = {}) {
 const gone = { limit: 0, remaining: 0, resetMs: 0, commit() {}, release: () => gone };
 
 describe("several limits", () => {
-  it("are decided at once where all of them can", () => {
+  it("are decided synchronously where all of them can", () => {
     const { limiter, left } = newLimiter();
     const wanted = [want("a", local(3), 2), want("b", local(9), 4)];
-    const taken = takeAll(limiter, wanted, apiId) as TakenPermits;
-    expect(taken).toMatchObject({ outcome: "admitted", refusedBy: -1, states: [{ remaining: 1 }, { remaining: 5 }] });
+    const taken = takeAll(limiter, wanted, apiId) as TakenLimits;
+    expect(taken).toMatchObject({ outcome: "admitted", reason: undefined });
+    expect(remainingIn(taken)).toEqual([1, 5]);
     expect(left(...wanted)).toEqual([1, 5]);
   });
 
@@ -75,8 +84,8 @@ describe("several limits", () => {
   ] as const)("take nothing when %s refuses, and name it", async (_, wanted, refusedBy, remaining) => {
     const { limiter, left } = newLimiter();
     const taken = await takeAll(limiter, wanted, apiId);
-    expect(taken).toMatchObject({ outcome: "limited", refusedBy });
-    expect(taken.states.map((state) => state.remaining)).toEqual(remaining);
+    expect(taken).toMatchObject({ outcome: "limited", reason: { of: "key", name: wanted[refusedBy]?.name } });
+    expect(remainingIn(taken)).toEqual(remaining);
     expect(left(...wanted)).toEqual(remaining);
   });
 
@@ -86,10 +95,8 @@ describe("several limits", () => {
     (await takeAll(limiter, [want("a", strict(1))], apiId)).commit();
     asked.length = 0;
     const taken = await takeAll(limiter, [empty, want("b", local(2), 0), want("c", local(2), 1)], apiId);
-    expect(taken).toMatchObject({
-      outcome: "admitted",
-      states: [{ remaining: 0 }, { remaining: 2 }, { remaining: 1 }],
-    });
+    expect(taken.outcome).toBe("admitted");
+    expect(remainingIn(taken)).toEqual([0, 2, 1]);
     expect(asked).toEqual(["c"]);
     await taken.release();
     expect(left(empty, want("b", local(2)), want("c", local(2)))).toEqual([0, 2, 2]);
@@ -100,7 +107,7 @@ describe("several limits", () => {
     const wanted = [want("a", local(5), 5), want("b", strict(7), 4)];
     const taken = await takeAll(limiter, wanted, apiId);
     expect(left(...wanted)).toEqual([0, 3]);
-    expect((await taken.release()).map(({ remaining }) => remaining)).toEqual([5, 7]);
+    expect(remainingIn(await taken.release())).toEqual([5, 7]);
     expect(left(...wanted)).toEqual([5, 7]);
   });
 
@@ -117,7 +124,7 @@ describe("several limits", () => {
   it("are missing when one is, although another refuses", async () => {
     const { limiter, left } = newLimiter({ missing: "b" });
     const wanted = [want("a", strict(5), 2), want("b", strict(5)), want("c", strict(5), 6)];
-    expect(await takeAll(limiter, wanted, apiId)).toMatchObject({ outcome: "missing", refusedBy: -1 });
+    expect(await takeAll(limiter, wanted, apiId)).toMatchObject({ outcome: "missing", reason: undefined });
     expect(left(want("a", strict(5)))).toEqual([5]);
   });
 

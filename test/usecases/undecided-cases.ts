@@ -1,4 +1,4 @@
-import { ofCharge, Unavailable } from "../../src/domain/unavailable.ts";
+import { toChargeError, Unavailable } from "../../src/domain/unavailable.ts";
 import { away, both, type Case, counted, find, findFresh, limited, peek, spend, take } from "./verify-key-cases.ts";
 
 const beingChanged = new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
@@ -45,7 +45,7 @@ export const undecided: Case[] = [
     name: "a ledger that is away is no verdict",
     found: [counted()],
     spends: [away],
-    verdict: ofCharge(away) as Error,
+    verdict: toChargeError(away) as Error,
     did: [find, spend],
     balance: 5,
   },
@@ -54,7 +54,7 @@ export const undecided: Case[] = [
     found: [both()],
     permits: ["admitted"],
     spends: [away],
-    verdict: ofCharge(away) as Error,
+    verdict: toChargeError(away) as Error,
     did: [find, take, spend, "release"],
     balance: 5,
   },

@@ -18,7 +18,7 @@ export function emitClient({ services, messages }: Contract): string {
   ].join("\n\n");
 }
 
-const CALL_OPTIONS = `/** What one call may be told. */
+const CALL_OPTIONS = `/** What one call may set. */
 export interface CallOptions {
   /** Gives the call up; it then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -30,7 +30,7 @@ export interface CallOptions {
   tracestate?: string | undefined;
 }`;
 
-const IDEMPOTENT_CALL_OPTIONS = `/** What a call may be told whose repetition is harmless under a key. */
+const IDEMPOTENT_CALL_OPTIONS = `/** What a call may set whose repetition is harmless under a key. */
 export interface IdempotentCallOptions extends CallOptions {
   /** Sent as \`Idempotency-Key\`, 1 to 255 visible ASCII characters: the same request under it gets the same answer. */
   idempotencyKey?: string | undefined;
@@ -129,13 +129,13 @@ export interface MethodFacts {
   readonly isRead?: boolean;
   /** Whether it is about keys of an API. */
   readonly takesApi?: boolean;
-  /** Of a list: the field with its items. */
+  /** For a list: the field with its items. */
   readonly items?: string;
   /** Paths of the fields of its request. */
   readonly fields: readonly string[];
 }`;
 
-/** Of a method that lists, page by page: the field with the items, and what they are. */
+/** For a method that lists, page by page: the field with the items, and what they are. */
 export function itemsOf(
   { response }: Method,
   messages: readonly Message[],

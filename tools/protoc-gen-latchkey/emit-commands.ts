@@ -57,11 +57,11 @@ export interface Command {
   readonly isIdempotent?: true;
   /** Whether it deletes or revokes something. */
   readonly isDeletion?: true;
-  /** Of a list: the field with its items. */
+  /** For a list: the field with its items. */
   readonly items?: string;
   /** The field of the answer that is false for a refusal. */
   readonly outcome?: string;
-  /** Of a method that takes many at once: their field, how many one request takes, and the field with the results. */
+  /** For a method that takes many at once: their field, how many one request takes, and the field with the results. */
   readonly batch?: { readonly field: string; readonly max: number; readonly results: string };
   /** An example of its request. */
   readonly example: Readonly<Record<string, unknown>>;

@@ -139,7 +139,7 @@ function typeOf({ type }: InputField): string {
   }
 }
 
-/** Nothing comes twice, except items of a list on the wire. `isAnother` tells whether the field has only the same label. */
+/** Nothing comes twice, except items of a list on the wire. `isAnother`: whether the field has only the same label. */
 function emitCase(input: HotInput, field: InputField, label: string, call: string, isAnother?: string): string {
   const variable = variableOf(field);
   const isItem = call.startsWith("wire.readItem");

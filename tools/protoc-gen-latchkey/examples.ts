@@ -1,4 +1,4 @@
-// An example of every method for the OpenAPI document: one story, in the order in which it can be told. A test tells it to
+// An example of every method for the OpenAPI document: one story, in the order in which it can happen. A test sends it to
 // the service and compares the answers, so that they are those that callers get, but for ids, secrets and times.
 
 export interface Example {

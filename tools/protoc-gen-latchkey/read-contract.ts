@@ -76,7 +76,7 @@ export interface Message {
   readonly rules: JsonObject;
   /** Messages of answers that can be sent in its place. What they have more is ignored. */
   readonly readAs: readonly string[];
-  /** Of the form in which updates have a message: the name of the message. */
+  /** For the form in which updates have a message: the name of the message. */
   readonly formOf?: string;
 }
 

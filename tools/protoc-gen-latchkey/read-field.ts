@@ -13,11 +13,11 @@ export interface Field {
   readonly change: Change | undefined;
   /** What absent means. An update changes the field back to that by `null`. */
   readonly defaultBool?: boolean | undefined;
-  /** Of a list in an update: the field by which its items are recognised among those that are stored. */
+  /** For a list in an update: the field by which its items are recognised among those that are stored. */
   readonly itemsBy?: string | undefined;
-  /** Of a list that is no change: absent means all, so `[]` is refused, and `null` means absent. */
+  /** For a list that is no change: absent means all, so `[]` is refused, and `null` means absent. */
   readonly absentMeansAll?: boolean;
-  /** Of another name of a field: that field. */
+  /** For another name of a field: that field. */
   readonly aliasOf?: string | undefined;
   /** Whether it must be sent unless its other name is. */
   readonly isAliased?: boolean;
@@ -67,11 +67,11 @@ export interface Options {
   change(field: DescField): Change | undefined;
   /** What it is when it is absent, if the contract says so. */
   defaultBool(field: DescField): boolean | undefined;
-  /** Of a list: the field by which its items are recognised. */
+  /** For a list: the field by which its items are recognised. */
   itemsBy(field: DescField): string | undefined;
   /** What a text has to be, if no rule says it. */
   format(field: DescField): string | undefined;
-  /** Of a list: whether absent means all. */
+  /** For a list: whether absent means all. */
   absentMeansAll(field: DescField): boolean;
   /** The field that this one is another name of. */
   aliasOf(field: DescField): string | undefined;

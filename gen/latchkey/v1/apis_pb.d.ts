@@ -490,7 +490,7 @@ export declare const ApisService: GenService<{
    * that are still there verify as before, and those of other APIs always do.
    *
    * Many keys take a while. If the answer is lost, the same call goes on where the deletion stands. Afterwards the first key
-   * of the same `apiId` creates it anew, unless the service was started with `LATCHKEY_APIS=explicit`.
+   * of the same `apiId` creates it again, unless the service was started with `LATCHKEY_APIS=explicit`.
    *
    * @generated from rpc latchkey.v1.ApisService.DeleteApi
    */

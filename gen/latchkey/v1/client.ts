@@ -268,7 +268,7 @@ export interface CreateKeyRequest {
   permissions?: string[] | undefined;
   /**
    * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
-   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
+   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to send `ip`.
    * Default: all addresses; in JSON an empty list is refused, and `null` means the default.
    */
   ipAllow?: string[] | undefined;
@@ -291,7 +291,7 @@ export interface CreateKeyRequest {
   externalId?: string | undefined;
 }
 
-/** A rate limit with a name, by which costs go to it and answers tell of it. */
+/** A rate limit with a name, which costs and answers refer to. */
 export interface NamedRatelimit {
   /** Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
   name: string;
@@ -328,7 +328,7 @@ export interface VerifyKeyRequest {
   permissions?: string | undefined;
   /**
    * The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with `ipAllow`, which are `FORBIDDEN` without
-   * it. The address that this request comes from is never used. Default: not told.
+   * it. The address that this request comes from is never used. Default: none.
    */
   ip?: string | undefined;
   /** What the verification takes of the key's counter and of its owner's, each if there is one. Default: 1. */
@@ -371,7 +371,7 @@ export interface VerifyKeyResponse {
   /**
    * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
    * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: a limit is
-   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Of a code that you do not
+   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. For a code that you do not
    * know, go by `valid`.
    */
   code:
@@ -427,15 +427,15 @@ export interface RatelimitState {
 export interface RefusalReason {
   /** The check: `api`, `enabled`, `expiry`, `ip`, `permissions`, `limit` or `counter`. Expect others to come. */
   check: string;
-  /** Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
+  /** For `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
   of?: string;
-  /** Of `limit`: its name. Absent when it has none. */
+  /** For `limit`: its name. Absent when it has none. */
   name?: string;
-  /** Of `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`. */
+  /** For `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`. */
   missing?: string;
   /** The same in words, for people. The words may change. */
   message: string;
-  /** Of `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled. */
+  /** For `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled. */
   nextRefillAt?: number;
 }
 
@@ -474,7 +474,7 @@ export interface ExplainKeyRequest {
   apiId?: string | undefined;
   /** What the key would have to be allowed to do, as in `verifyKey`: at most 1000 characters. Default: not checked. */
   permissions?: string | undefined;
-  /** The address of the end user, as in `verifyKey`: at most 64 characters. Default: not told. */
+  /** The address of the end user, as in `verifyKey`: at most 64 characters. Default: none. */
   ip?: string | undefined;
   /** What the verification would take of the counter. Default: 1. */
   remaining?: Cost | undefined;
@@ -516,13 +516,13 @@ export interface KeyCheck {
   name: string;
   /** Whether it passes. A check passes too if there is nothing to check. */
   passed: boolean;
-  /** Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
+  /** For `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
   of?: string;
-  /** Of `permissions` that fails: the part of the query that the key does not meet. */
+  /** For `permissions` that fails: the part of the query that the key does not meet. */
   missing?: string;
-  /** Of `limit`: where it stands before the verification. */
+  /** For `limit`: where it stands before the verification. */
   ratelimit?: CheckedRatelimit;
-  /** Of `counter`: where it stands before the verification. */
+  /** For `counter`: where it stands before the verification. */
   counter?: CheckedCounter;
   /** What was found, in words for people. The words may change. */
   message: string;
@@ -640,11 +640,11 @@ export interface KeyNamedRatelimit {
   duration: number;
 }
 
-/** The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them. */
+/** The keys to list: of `apiId`, of `ownerId` or of both, at least one of which is needed. Each filter leaves fewer of them. */
 export interface ListKeysRequest {
-  /** Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then `ownerId` is needed. */
+  /** Only keys of this API: 1 to 255 characters. Default: keys of all APIs. */
   apiId?: string | undefined;
-  /** Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then `apiId` is needed. */
+  /** Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none. */
   ownerId?: string | undefined;
   /** Only keys that are enabled, or only those that are not. Default: both. */
   enabled?: boolean | undefined;
@@ -654,7 +654,7 @@ export interface ListKeysRequest {
    */
   expiresBefore?: number | undefined;
   /**
-   * Only keys whose name or `start` begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send
+   * Only keys whose name or `start` begins with this text, case-sensitive: 1 to 255 characters. Do not send
    * a whole key: the first characters find it. Default: all.
    */
   search?: string | undefined;
@@ -1178,7 +1178,7 @@ export interface KeyDefaultsUpdate {
   costMax?: number | null | undefined;
 }
 
-/** A rate limit with a name, by which costs go to it and answers tell of it. In an update, what is absent stays as it is. */
+/** A rate limit with a name, which costs and answers refer to. In an update, what is absent stays as it is. */
 export interface NamedRatelimitUpdate {
   /** Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
   name: string;
@@ -1218,7 +1218,7 @@ export const outcomeStatus = {
   USAGE_EXCEEDED: 429,
 } as const;
 
-/** What one call may be told. */
+/** What one call may set. */
 export interface CallOptions {
   /** Gives the call up; it then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -1230,7 +1230,7 @@ export interface CallOptions {
   tracestate?: string | undefined;
 }
 
-/** What a call may be told whose repetition is harmless under a key. */
+/** What a call may set whose repetition is harmless under a key. */
 export interface IdempotentCallOptions extends CallOptions {
   /** Sent as `Idempotency-Key`, 1 to 255 visible ASCII characters: the same request under it gets the same answer. */
   idempotencyKey?: string | undefined;
@@ -1248,7 +1248,7 @@ export interface MethodFacts {
   readonly isRead?: boolean;
   /** Whether it is about keys of an API. */
   readonly takesApi?: boolean;
-  /** Of a list: the field with its items. */
+  /** For a list: the field with its items. */
   readonly items?: string;
   /** Paths of the fields of its request. */
   readonly fields: readonly string[];
@@ -1648,7 +1648,7 @@ export interface ApisClient {
    * that are still there verify as before, and those of other APIs always do.
    *
    * Many keys take a while. If the answer is lost, the same call goes on where the deletion stands. Afterwards the first key
-   * of the same `apiId` creates it anew, unless the service was started with `LATCHKEY_APIS=explicit`.
+   * of the same `apiId` creates it again, unless the service was started with `LATCHKEY_APIS=explicit`.
    */
   deleteApi(request: DeleteApiRequest, options?: IdempotentCallOptions): Promise<DeleteApiResponse>;
 }
@@ -1698,7 +1698,7 @@ export interface KeysClient {
    * and a key that the root key has no access to. An unknown `keyId` is the error `NOT_FOUND`, as in every method that takes
    * one, and so is that of a key that the root key has no access to.
    *
-   * Key and counter are read from the database. A local rate limit is told as this replica counts it. For a strict one,
+   * Key and counter are read from the database. A local rate limit is reported as this replica counts it. For a strict one,
    * replicas are asked to return the permits that they hold: what they return is available. What has not come back when a
    * verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.
    */
@@ -1710,7 +1710,7 @@ export interface KeysClient {
   getKey(request: GetKeyRequest, options?: CallOptions): Promise<Key>;
   /**
    * Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted
-   * meanwhile move no others from one page to another. Of an API that does not exist there are no keys.
+   * meanwhile move no others from one page to another. An API that does not exist has no keys.
    */
   listKeys(request: ListKeysRequest, options?: CallOptions): Listing<ListKeysResponse, Key>;
   /**
@@ -1737,7 +1737,7 @@ export interface KeysClient {
    * same counter and the same window. After that it verifies as `NOT_FOUND`, at that moment on every replica, by the
    * replica's clock.
    *
-   * A key has two secrets at most: rerolling again within an overlap ends the oldest one at once, as an overlap of 0 ends the
+   * A key has two secrets at most: rerolling again within an overlap ends the oldest one immediately, as an overlap of 0 ends the
    * one before. "At once" is immediately on this replica, within two seconds on all others, within one if they share a Redis.
    */
   rerollKey(request: RerollKeyRequest, options?: IdempotentCallOptions): Promise<RerollKeyResponse>;

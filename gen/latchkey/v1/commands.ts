@@ -28,11 +28,11 @@ export interface Command {
   readonly isIdempotent?: true;
   /** Whether it deletes or revokes something. */
   readonly isDeletion?: true;
-  /** Of a list: the field with its items. */
+  /** For a list: the field with its items. */
   readonly items?: string;
   /** The field of the answer that is false for a refusal. */
   readonly outcome?: string;
-  /** Of a method that takes many at once: their field, how many one request takes, and the field with the results. */
+  /** For a method that takes many at once: their field, how many one request takes, and the field with the results. */
   readonly batch?: { readonly field: string; readonly max: number; readonly results: string };
   /** An example of its request. */
   readonly example: Readonly<Record<string, unknown>>;
@@ -128,7 +128,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "delete",
         "method": "deleteApi",
         "summary": "Deletes an API permanently.",
-        "details": "Deletes an API permanently. While it has keys that is a CONFLICT, unless force is true: then it takes no keys from that moment on (createKey is a CONFLICT), and its keys are deleted in pieces, oldest first, before it is deleted itself. Keys that are still there verify as before, and those of other APIs always do.\n\nMany keys take a while. If the answer is lost, the same call goes on where the deletion stands. Afterwards the first key of the same apiId creates it anew, unless the service was started with LATCHKEY_APIS=explicit.",
+        "details": "Deletes an API permanently. While it has keys that is a CONFLICT, unless force is true: then it takes no keys from that moment on (createKey is a CONFLICT), and its keys are deleted in pieces, oldest first, before it is deleted itself. Keys that are still there verify as before, and those of other APIs always do.\n\nMany keys take a while. If the answer is lost, the same call goes on where the deletion stands. Afterwards the first key of the same apiId creates it again, unless the service was started with LATCHKEY_APIS=explicit.",
         "request": "DeleteApiRequest",
         "response": "DeleteApiResponse",
         "operand": "apiId",
@@ -214,7 +214,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "explain",
         "method": "explainKey",
         "summary": "Explains how a verification would be decided, and why.",
-        "details": "Explains how a verification would be decided, and why: for support. It makes the same decision as verifyKey and takes nothing: no use is spent, no window is opened, no refill is applied. If nobody else uses the key meanwhile, verifyKey with the same fields then answers the same code and reason.\n\nBy key it answers as verifyKey does, also NOT_FOUND for a text that is no key, a secret that has ended, a deleted key, and a key that the root key has no access to. An unknown keyId is the error NOT_FOUND, as in every method that takes one, and so is that of a key that the root key has no access to.\n\nKey and counter are read from the database. A local rate limit is told as this replica counts it. For a strict one, replicas are asked to return the permits that they hold: what they return is available. What has not come back when a verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.",
+        "details": "Explains how a verification would be decided, and why: for support. It makes the same decision as verifyKey and takes nothing: no use is spent, no window is opened, no refill is applied. If nobody else uses the key meanwhile, verifyKey with the same fields then answers the same code and reason.\n\nBy key it answers as verifyKey does, also NOT_FOUND for a text that is no key, a secret that has ended, a deleted key, and a key that the root key has no access to. An unknown keyId is the error NOT_FOUND, as in every method that takes one, and so is that of a key that the root key has no access to.\n\nKey and counter are read from the database. A local rate limit is reported as this replica counts it. For a strict one, replicas are asked to return the permits that they hold: what they return is available. What has not come back when a verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.",
         "request": "ExplainKeyRequest",
         "response": "ExplainKeyResponse",
         "operand": "keyId",
@@ -239,7 +239,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "list",
         "method": "listKeys",
         "summary": "Lists keys, newest first, page by page.",
-        "details": "Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted meanwhile move no others from one page to another. Of an API that does not exist there are no keys.",
+        "details": "Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted meanwhile move no others from one page to another. An API that does not exist has no keys.",
         "request": "ListKeysRequest",
         "response": "ListKeysResponse",
         "items": "keys",
@@ -284,7 +284,7 @@ export const groups: readonly CommandGroup[] = [
         "name": "reroll",
         "method": "rerollKey",
         "summary": "Gives a key a new secret, with the prefix of the one before.",
-        "details": "Gives a key a new secret, with the prefix of the one before. The answer is the only copy of it. Everything else of the key stays: its id, its counter, its window. The secret before can be used for overlap milliseconds more, and both spend the same counter and the same window. After that it verifies as NOT_FOUND, at that moment on every replica, by the replica's clock.\n\nA key has two secrets at most: rerolling again within an overlap ends the oldest one at once, as an overlap of 0 ends the one before. \"At once\" is immediately on this replica, within two seconds on all others, within one if they share a Redis.",
+        "details": "Gives a key a new secret, with the prefix of the one before. The answer is the only copy of it. Everything else of the key stays: its id, its counter, its window. The secret before can be used for overlap milliseconds more, and both spend the same counter and the same window. After that it verifies as NOT_FOUND, at that moment on every replica, by the replica's clock.\n\nA key has two secrets at most: rerolling again within an overlap ends the oldest one immediately, as an overlap of 0 ends the one before. \"At once\" is immediately on this replica, within two seconds on all others, within one if they share a Redis.",
         "request": "RerollKeyRequest",
         "response": "RerollKeyResponse",
         "operand": "keyId",
@@ -1019,7 +1019,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "ipAllow",
       "type": "string",
       "isList": true,
-      "details": "The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32. ::/0 is all of IPv6 and none of IPv4. Verifications then have to tell ip. Default: all addresses; in JSON an empty list is refused, and null means the default."
+      "details": "The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32. ::/0 is all of IPv6 and none of IPv4. Verifications then have to send ip. Default: all addresses; in JSON an empty list is refused, and null means the default."
     },
     {
       "name": "ratelimits",
@@ -1101,7 +1101,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "ip",
       "type": "string",
-      "details": "The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with ipAllow, which are FORBIDDEN without it. The address that this request comes from is never used. Default: not told."
+      "details": "The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with ipAllow, which are FORBIDDEN without it. The address that this request comes from is never used. Default: none."
     },
     {
       "name": "remaining",
@@ -1169,7 +1169,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
         "RATE_LIMITED",
         "USAGE_EXCEEDED"
       ],
-      "details": "The reason. VALID; NOT_FOUND: no such key; FORBIDDEN: a key of another API, or not to be used from the address ip; DISABLED; EXPIRED; INSUFFICIENT_PERMISSIONS: it lacks what permissions asks for; RATE_LIMITED: a limit is reached until its reset; USAGE_EXCEEDED: a counter is used up. reason says more. Of a code that you do not know, go by valid."
+      "details": "The reason. VALID; NOT_FOUND: no such key; FORBIDDEN: a key of another API, or not to be used from the address ip; DISABLED; EXPIRED; INSUFFICIENT_PERMISSIONS: it lacks what permissions asks for; RATE_LIMITED: a limit is reached until its reset; USAGE_EXCEEDED: a counter is used up. reason says more. For a code that you do not know, go by valid."
     },
     {
       "name": "meta",
@@ -1274,17 +1274,17 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "of",
       "type": "string",
-      "details": "Of enabled, limit and counter: whose it is, key or owner."
+      "details": "For enabled, limit and counter: whose it is, key or owner."
     },
     {
       "name": "name",
       "type": "string",
-      "details": "Of limit: its name. Absent when it has none."
+      "details": "For limit: its name. Absent when it has none."
     },
     {
       "name": "missing",
       "type": "string",
-      "details": "Of permissions: the part of the query that the key does not meet, such as docs.write OR admin."
+      "details": "For permissions: the part of the query that the key does not meet, such as docs.write OR admin."
     },
     {
       "name": "message",
@@ -1296,7 +1296,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "nextRefillAt",
       "type": "integer",
       "unit": "moment",
-      "details": "Of counter: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled."
+      "details": "For counter: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled."
     }
   ],
   "NamedRatelimitState": [
@@ -1373,7 +1373,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "ip",
       "type": "string",
-      "details": "The address of the end user, as in verifyKey: at most 64 characters. Default: not told."
+      "details": "The address of the end user, as in verifyKey: at most 64 characters. Default: none."
     },
     {
       "name": "remaining",
@@ -1443,24 +1443,24 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "of",
       "type": "string",
-      "details": "Of enabled, limit and counter: whose it is, key or owner."
+      "details": "For enabled, limit and counter: whose it is, key or owner."
     },
     {
       "name": "missing",
       "type": "string",
-      "details": "Of permissions that fails: the part of the query that the key does not meet."
+      "details": "For permissions that fails: the part of the query that the key does not meet."
     },
     {
       "name": "ratelimit",
       "type": "message",
       "message": "CheckedRatelimit",
-      "details": "Of limit: where it stands before the verification."
+      "details": "For limit: where it stands before the verification."
     },
     {
       "name": "counter",
       "type": "message",
       "message": "CheckedCounter",
-      "details": "Of counter: where it stands before the verification."
+      "details": "For counter: where it stands before the verification."
     },
     {
       "name": "message",
@@ -1744,12 +1744,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "apiId",
       "type": "string",
-      "details": "Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then ownerId is needed."
+      "details": "Only keys of this API: 1 to 255 characters. Default: keys of all APIs."
     },
     {
       "name": "ownerId",
       "type": "string",
-      "details": "Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then apiId is needed."
+      "details": "Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none."
     },
     {
       "name": "enabled",
@@ -1765,7 +1765,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     {
       "name": "search",
       "type": "string",
-      "details": "Only keys whose name or start begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send a whole key: the first characters find it. Default: all."
+      "details": "Only keys whose name or start begins with this text, case-sensitive: 1 to 255 characters. Do not send a whole key: the first characters find it. Default: all."
     },
     {
       "name": "limit",

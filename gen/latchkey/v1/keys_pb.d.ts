@@ -118,7 +118,7 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
 
   /**
    * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
-   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
+   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to send `ip`.
    * Default: all addresses; in JSON an empty list is refused, and `null` means the default.
    *
    * @generated from field: repeated string ip_allow = 14;
@@ -234,7 +234,7 @@ export declare type Ratelimit = Message<"latchkey.v1.Ratelimit"> & {
 export declare const RatelimitSchema: GenMessage<Ratelimit>;
 
 /**
- * A rate limit with a name, by which costs go to it and answers tell of it.
+ * A rate limit with a name, which costs and answers refer to.
  *
  * @generated from message latchkey.v1.NamedRatelimit
  */
@@ -333,7 +333,7 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
 
   /**
    * The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with `ipAllow`, which are `FORBIDDEN` without
-   * it. The address that this request comes from is never used. Default: not told.
+   * it. The address that this request comes from is never used. Default: none.
    *
    * @generated from field: optional string ip = 4;
    */
@@ -440,7 +440,7 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
   /**
    * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
    * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: a limit is
-   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Of a code that you do not
+   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. For a code that you do not
    * know, go by `valid`.
    *
    * @generated from field: string code = 3;
@@ -622,21 +622,21 @@ export declare type RefusalReason = Message<"latchkey.v1.RefusalReason"> & {
   check: string;
 
   /**
-   * Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
+   * For `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
    *
    * @generated from field: optional string of = 2;
    */
   of?: string | undefined;
 
   /**
-   * Of `limit`: its name. Absent when it has none.
+   * For `limit`: its name. Absent when it has none.
    *
    * @generated from field: optional string name = 3;
    */
   name?: string | undefined;
 
   /**
-   * Of `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`.
+   * For `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`.
    *
    * @generated from field: optional string missing = 4;
    */
@@ -650,7 +650,7 @@ export declare type RefusalReason = Message<"latchkey.v1.RefusalReason"> & {
   message: string;
 
   /**
-   * Of `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled.
+   * For `counter`: when it is refilled next, Unix time in milliseconds. Absent when it is not refilled.
    *
    * @generated from field: optional double next_refill_at = 6;
    */
@@ -739,7 +739,7 @@ export declare type ExplainKeyRequest = Message<"latchkey.v1.ExplainKeyRequest">
   permissions?: string | undefined;
 
   /**
-   * The address of the end user, as in `verifyKey`: at most 64 characters. Default: not told.
+   * The address of the end user, as in `verifyKey`: at most 64 characters. Default: none.
    *
    * @generated from field: optional string ip = 5;
    */
@@ -831,28 +831,28 @@ export declare type KeyCheck = Message<"latchkey.v1.KeyCheck"> & {
   passed: boolean;
 
   /**
-   * Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
+   * For `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
    *
    * @generated from field: optional string of = 3;
    */
   of?: string | undefined;
 
   /**
-   * Of `permissions` that fails: the part of the query that the key does not meet.
+   * For `permissions` that fails: the part of the query that the key does not meet.
    *
    * @generated from field: optional string missing = 4;
    */
   missing?: string | undefined;
 
   /**
-   * Of `limit`: where it stands before the verification.
+   * For `limit`: where it stands before the verification.
    *
    * @generated from field: latchkey.v1.CheckedRatelimit ratelimit = 5;
    */
   ratelimit?: CheckedRatelimit | undefined;
 
   /**
-   * Of `counter`: where it stands before the verification.
+   * For `counter`: where it stands before the verification.
    *
    * @generated from field: latchkey.v1.CheckedCounter counter = 6;
    */
@@ -1292,20 +1292,20 @@ export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
 export declare const KeySecretSchema: GenMessage<KeySecret>;
 
 /**
- * The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them.
+ * The keys to list: of `apiId`, of `ownerId` or of both, at least one of which is needed. Each filter leaves fewer of them.
  *
  * @generated from message latchkey.v1.ListKeysRequest
  */
 export declare type ListKeysRequest = Message<"latchkey.v1.ListKeysRequest"> & {
   /**
-   * Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then `ownerId` is needed.
+   * Only keys of this API: 1 to 255 characters. Default: keys of all APIs.
    *
    * @generated from field: optional string api_id = 1;
    */
   apiId?: string | undefined;
 
   /**
-   * Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then `apiId` is needed.
+   * Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none.
    *
    * @generated from field: optional string owner_id = 2;
    */
@@ -1327,7 +1327,7 @@ export declare type ListKeysRequest = Message<"latchkey.v1.ListKeysRequest"> & {
   expiresBefore?: number | undefined;
 
   /**
-   * Only keys whose name or `start` begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send
+   * Only keys whose name or `start` begins with this text, case-sensitive: 1 to 255 characters. Do not send
    * a whole key: the first characters find it. Default: all.
    *
    * @generated from field: optional string search = 5;
@@ -1962,7 +1962,7 @@ export declare const KeysService: GenService<{
    * and a key that the root key has no access to. An unknown `keyId` is the error `NOT_FOUND`, as in every method that takes
    * one, and so is that of a key that the root key has no access to.
    *
-   * Key and counter are read from the database. A local rate limit is told as this replica counts it. For a strict one,
+   * Key and counter are read from the database. A local rate limit is reported as this replica counts it. For a strict one,
    * replicas are asked to return the permits that they hold: what they return is available. What has not come back when a
    * verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.
    *
@@ -1986,7 +1986,7 @@ export declare const KeysService: GenService<{
   },
   /**
    * Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted
-   * meanwhile move no others from one page to another. Of an API that does not exist there are no keys.
+   * meanwhile move no others from one page to another. An API that does not exist has no keys.
    *
    * @generated from rpc latchkey.v1.KeysService.ListKeys
    */
@@ -2031,7 +2031,7 @@ export declare const KeysService: GenService<{
    * same counter and the same window. After that it verifies as `NOT_FOUND`, at that moment on every replica, by the
    * replica's clock.
    *
-   * A key has two secrets at most: rerolling again within an overlap ends the oldest one at once, as an overlap of 0 ends the
+   * A key has two secrets at most: rerolling again within an overlap ends the oldest one immediately, as an overlap of 0 ends the
    * one before. "At once" is immediately on this replica, within two seconds on all others, within one if they share a Redis.
    *
    * @generated from rpc latchkey.v1.KeysService.RerollKey

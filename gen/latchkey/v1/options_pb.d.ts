@@ -53,7 +53,7 @@ export declare const permission: GenExtension<MethodOptions, string>;
 
 /**
  * Whether the method is called so often that codecs are generated for it. Only for unary methods. What their messages can
- * hold: docs/architecture.md. The headers of a call are not read if the method is public.
+ * hold: docs/architecture-requests.md. The headers of a call are not read if the method is public.
  *
  * @generated from extension: bool hot = 50602;
  */
@@ -98,9 +98,9 @@ export declare const target: GenExtension<MethodOptions, string>;
 export declare const change: GenExtension<FieldOptions, Change>;
 
 /**
- * Of a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
+ * For a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
  * binary an empty list looks like an absent one, so that a list which happens to be empty would grant everything. Without
- * that field an empty list is refused there. JSON tells the two apart: it refuses `[]`, and absent is absent.
+ * that field an empty list is refused there. In JSON the two differ: `[]` is refused, and absent is absent.
  *
  * @generated from extension: string absent_needs = 50606;
  */
@@ -115,7 +115,7 @@ export declare const absent_needs: GenExtension<FieldOptions, string>;
 export declare const default_bool: GenExtension<FieldOptions, boolean>;
 
 /**
- * Of a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
+ * For a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
  * it is then a change in part. The list itself is all of them.
  *
  * @generated from extension: string items_by = 50608;
@@ -123,7 +123,7 @@ export declare const default_bool: GenExtension<FieldOptions, boolean>;
 export declare const items_by: GenExtension<FieldOptions, string>;
 
 /**
- * Of a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
+ * For a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
  * which could be meant as the opposite, and takes `null` for absent. Elsewhere `[]` is absent, and `null` is refused.
  *
  * @generated from extension: bool absent_means_all = 50610;

@@ -36,7 +36,7 @@ export const permission = /*@__PURE__*/
 
 /**
  * Whether the method is called so often that codecs are generated for it. Only for unary methods. What their messages can
- * hold: docs/architecture.md. The headers of a call are not read if the method is public.
+ * hold: docs/architecture-requests.md. The headers of a call are not read if the method is public.
  *
  * @generated from extension: bool hot = 50602;
  */
@@ -86,9 +86,9 @@ export const change = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 5);
 
 /**
- * Of a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
+ * For a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
  * binary an empty list looks like an absent one, so that a list which happens to be empty would grant everything. Without
- * that field an empty list is refused there. JSON tells the two apart: it refuses `[]`, and absent is absent.
+ * that field an empty list is refused there. In JSON the two differ: `[]` is refused, and absent is absent.
  *
  * @generated from extension: string absent_needs = 50606;
  */
@@ -105,7 +105,7 @@ export const default_bool = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 7);
 
 /**
- * Of a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
+ * For a list of messages in an update: the field by which each of them is recognised among those that are stored, of which
  * it is then a change in part. The list itself is all of them.
  *
  * @generated from extension: string items_by = 50608;
@@ -114,7 +114,7 @@ export const items_by = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 8);
 
 /**
- * Of a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
+ * For a list in a creation: whether absent means all, as for the addresses that a key can be used from. Then JSON refuses `[]`,
  * which could be meant as the opposite, and takes `null` for absent. Elsewhere `[]` is absent, and `null` is refused.
  *
  * @generated from extension: bool absent_means_all = 50610;

@@ -1,28 +1,22 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { suggest } from "../../domain/suggest.ts";
+import type { GivenFlag } from "../parse-arguments.ts";
+import { kebabCase } from "../parse-arguments.ts";
 import { UsageError } from "./command-error.ts";
-import { type Flag, fieldsOf, flagName, flagsOf, kebabCase, requestFieldsOf } from "./flags.ts";
-import type { Command } from "./groups.ts";
+import { type Flag, fieldsOfMessage, flagName, flagsOf, requestFieldsOf } from "./flags.ts";
+import type { CliCommand } from "./groups.ts";
 import { parseBatch } from "./import-in-batches.ts";
-import type { GivenFlag } from "./parse-arguments.ts";
-import { parseJson, parseValue } from "./parse-value.ts";
+import type { CommandLine } from "./parse-command-line.ts";
+import { parseJsonText, parseValue } from "./parse-value.ts";
 import type { Input } from "./read-input.ts";
-import { createFieldSetter, type Json } from "./set-field.ts";
-
-export interface RequestParts {
-  readonly operands: readonly string[];
-  /** Those that set fields. */
-  readonly flags: readonly GivenFlag[];
-  readonly data: string | undefined;
-  readonly unset: readonly string[];
-}
+import { createFieldSetter, isJsonObject, type JsonMessage } from "./set-field.ts";
 
 /** Makes the request: what `--data` holds, and on top of it what flags and the operand set. */
 export async function buildRequest(
-  command: Command,
-  { operands, flags, data, unset }: RequestParts,
+  command: CliCommand,
+  { operands, flags, data, unset }: CommandLine["request"],
   input: Input,
-): Promise<Json> {
+): Promise<JsonMessage> {
   const request = data === undefined ? {} : await readData(command, data, input);
   const fromOperands = operandsAsFlags(command, operands);
   const twice = fromOperands.find((operand) => flags.some(({ name }) => name === operand.name));
@@ -42,11 +36,11 @@ export async function buildRequest(
   return { ...request, ...command.sets };
 }
 
-function operandsAsFlags({ operand, request }: Command, operands: readonly string[]): GivenFlag[] {
+function operandsAsFlags({ operand, request }: CliCommand, operands: readonly string[]): GivenFlag[] {
   const [first, ...others] = operands;
   if (first === undefined) return [];
   if (operand === undefined) {
-    const secret = fieldsOf(request).find(({ isSecret, isRequired }) => isSecret && isRequired);
+    const secret = fieldsOfMessage(request).find(({ isSecret, isRequired }) => isSecret && isRequired);
     throw secret ? secretAsArgument(kebabCase(secret.name)) : new UsageError("it takes flags only, no other arguments");
   }
   if (others.length > 0) throw new UsageError(`it takes one argument without a flag: --${kebabCase(operand)}`);
@@ -65,31 +59,27 @@ async function readValue(flag: Flag, text: string | undefined, input: Input): Pr
   return parseValue(name, field, isJson && /^@./.test(text ?? "") ? await input.read(name, text as string) : text);
 }
 
-/** Arguments of a process are shown to every user of the machine, and kept by shells. */
+/** Every user of the machine can list the arguments of a process, and shells keep them. */
 export function secretAsArgument(name: string): UsageError {
   return new UsageError(
     `--${name} is a secret, and arguments are shown by ps: give --${name} @FILE, or --${name} @- to read it from standard input`,
   );
 }
 
-async function readData(command: Command, source: string, input: Input): Promise<Json> {
+async function readData(command: CliCommand, source: string, input: Input): Promise<JsonMessage> {
   const isFile = /^@./.test(source);
   const text = isFile ? await input.read("data", source) : source;
-  const value = command.batch ? parseBatch(command.batch.field, text, isFile) : parseJson("--data", text);
-  if (!isObject(value)) throw new UsageError("--data must be a JSON object");
-  const secret = fieldsOf(command.request).find(({ name, isSecret }) => isSecret && name in value);
+  const value = command.batch ? parseBatch(command.batch.field, text, isFile) : parseJsonText("--data", text);
+  if (!isJsonObject(value)) throw new UsageError("--data must be a JSON object");
+  const secret = fieldsOfMessage(command.request).find(({ name, isSecret }) => isSecret && name in value);
   if (secret !== undefined && !isFile) throw secretAsArgument("data");
   return value;
 }
 
-function nullableField(command: Command, name: string): CommandField {
+function nullableField(command: CliCommand, name: string): CommandField {
   const fields = requestFieldsOf(command).filter(({ canBeNull }) => canBeNull);
   const field = fields.find((each) => flagName([each.name]) === name);
   if (field !== undefined) return field;
   const names = fields.map((each) => flagName([each.name]));
   throw new UsageError(`--unset cannot remove ${name}, but ${names.join(", ")}${suggest(name, names)}`);
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,34 +3,32 @@ import { isLatchkeyError } from "../../sdk/errors.ts";
 import { UsageError } from "./command-error.ts";
 import { type Connection, proposeUrl } from "./connection.ts";
 import { explainFailure } from "./explain-failure.ts";
-import type { Command, CommandGroup } from "./groups.ts";
-import type { Json } from "./set-field.ts";
+import type { CliCommand, CommandGroup } from "./groups.ts";
+import type { CommandLine } from "./parse-command-line.ts";
+import type { JsonMessage } from "./set-field.ts";
 
-interface CallOptions {
-  readonly timeoutMs: number;
-  readonly idempotencyKey: string | undefined;
-}
+type CallOptions = Pick<CommandLine, "timeoutMs" | "idempotencyKey">;
 
 /**
  * Calls the method of a command. Fails with a `CommandError`. Of a list that is sent in pieces, `sentBefore` is how many
  * elements were in the pieces before.
  */
-export type Call = (request: Json, sentBefore?: number) => Promise<Json>;
+export type MethodCall = (request: JsonMessage, sentBefore?: number) => Promise<JsonMessage>;
 
 /** What calls of one command have in common. They repeat what is safe to repeat, as the client for programs does. */
 export function openCall(
   group: CommandGroup,
-  command: Command,
+  command: CliCommand,
   connection: Connection,
   { timeoutMs, idempotencyKey }: CallOptions,
-): Call {
+): MethodCall {
   const method = methodOf(group, command, connection);
   if (connection.rootKey === undefined && !command.isPublic) {
     throw new UsageError(connection.aboutRootKey);
   }
   return async (request, sentBefore = 0) => {
     try {
-      const answer = (await method(request, { timeoutMs, idempotencyKey })) as Json & {
+      const answer = (await method(request, { timeoutMs, idempotencyKey })) as JsonMessage & {
         degraded?: true;
         cause?: unknown;
       };
@@ -47,7 +45,7 @@ export function openCall(
 
 type Method = (request: object, options: CallOptions) => Promise<object>;
 
-function methodOf({ client }: CommandGroup, { method }: Command, { url, rootKey }: Connection): Method {
+function methodOf({ client }: CommandGroup, { method }: CliCommand, { url, rootKey }: Connection): Method {
   try {
     const calls = createClient({ baseUrl: url, rootKey }) as unknown as Record<string, Record<string, Method>>;
     return calls[client]?.[method] as Method;
@@ -65,10 +63,10 @@ function asUsageError(error: unknown, url: string): unknown {
 }
 
 /** The items of all pages from this request on. */
-export async function* itemsOf(call: Call, items: string, request: Json): AsyncGenerator<Json> {
+export async function* itemsOf(call: MethodCall, items: string, request: JsonMessage): AsyncGenerator<JsonMessage> {
   for (let next = request; ; ) {
     const { cursor, ...page } = await call(next);
-    yield* page[items] as Json[];
+    yield* page[items] as JsonMessage[];
     if (cursor === undefined) return;
     next = { ...request, cursor };
   }

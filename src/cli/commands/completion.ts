@@ -1,7 +1,7 @@
 import { programCommands } from "../program-commands.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { commonFlagsOf, flagsOf, formats } from "./flags.ts";
-import { type Command, groups } from "./groups.ts";
+import { type CliCommand, groups } from "./groups.ts";
 import { profileActions } from "./profile-command.ts";
 
 const completionHelp = `Usage: latchkey completion bash|zsh|fish
@@ -39,8 +39,8 @@ function completions(): Map<string, readonly string[]> {
   const table = new Map<string, readonly string[]>();
   const names = [...own.map(([name]) => name), ...groups.map(({ name }) => name), "profile", "completion", "help"];
   table.set("", [...names, "--help", "--version"]);
-  for (const [name, { operands = [], flags = {} }] of own) {
-    table.set(name, [...operands, ...Object.keys(flags).map((flag) => `--${flag}`)]);
+  for (const [name, { operands = [], flags = [] }] of own) {
+    table.set(name, [...operands, ...flags.map((flag) => `--${flag.name}`)]);
   }
   table.set("profile", profileActions);
   table.set("profile set", ["--url", "--root-key"]);
@@ -55,11 +55,11 @@ function completions(): Map<string, readonly string[]> {
   return table;
 }
 
-function flagNames(command: Command): string[] {
+function flagNames(command: CliCommand): string[] {
   return [...flagsOf(command), ...commonFlagsOf(command)].map(({ name }) => `--${name}`);
 }
 
-/** Values of flags that have few. A flag has the same ones in every command, or the table would have to tell them apart. */
+/** Values of flags that have few. A flag has the same ones in every command, or the table would need the command too. */
 function valuesOfFlags(): Map<string, string> {
   const outputs = Object.keys(formats).join(" ");
   const values = new Map([

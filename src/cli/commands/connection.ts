@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { isLoopback } from "../../config/loopback.ts";
+import { hostOf, isLoopback } from "../../config/hosts.ts";
 import { CommandError, UsageError } from "./command-error.ts";
+import type { CommandLine } from "./parse-command-line.ts";
 import { profileInUse, readProfile } from "./profiles.ts";
 
 /** Where a command goes, and the root key that it shows there. */
@@ -12,18 +13,16 @@ export interface Connection {
   readonly aboutRootKey: string;
 }
 
-interface ConnectionFlags {
-  readonly url?: string | undefined;
-  readonly profile?: string | undefined;
-}
-
 const defaultUrl = "http://127.0.0.1:8080";
 
 /**
  * Finds out the address and the root key: from a profile that is named, or else from the environment, or else from the
  * profile in use. They are never mixed, so that the root key of one service is not sent to another.
  */
-export function readConnection(flags: ConnectionFlags, environment: NodeJS.ProcessEnv): Connection {
+export function readConnection(
+  flags: { readonly [Flag in "url" | "profile"]?: CommandLine[Flag] | undefined },
+  environment: NodeJS.ProcessEnv,
+): Connection {
   const named = flags.profile ?? (flags.url === undefined ? environment.LATCHKEY_PROFILE : undefined);
   const own = ["LATCHKEY_URL", "LATCHKEY_ROOT_KEY", "LATCHKEY_ROOT_KEY_FILE"].find((name) => environment[name]);
   if (named) {
@@ -62,7 +61,7 @@ export function proposeUrl(typed: string): string {
 }
 
 function isThisMachine(url: string): boolean {
-  return URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""));
+  return URL.canParse(url) && isLoopback(hostOf(new URL(url)));
 }
 
 type RootKey = Pick<Connection, "rootKey" | "aboutRootKey">;

@@ -1,16 +1,20 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
-import { fieldsOf, flagName, kebabCase } from "./flags.ts";
-import type { Command, CommandGroup } from "./groups.ts";
+import { shellWord } from "../../domain/shell-word.ts";
+import { kebabCase } from "../parse-arguments.ts";
+import { fieldsOfMessage, flagName } from "./flags.ts";
+import type { CliCommand, CommandGroup } from "./groups.ts";
 import { printDuration } from "./parse-value.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
 
 /** The line that sends the example of a command's request. A test runs each of them. */
-export function exampleLine(group: CommandGroup, command: Command): string {
-  return ["latchkey", group.name, command.name, ...argumentsOf(command)].map(quote).join(" ");
+export function exampleLine(group: CommandGroup, command: CliCommand): string {
+  return ["latchkey", group.name, command.name, ...argumentsOf(command)].map(shellWord).join(" ");
 }
 
-function argumentsOf({ request, operand, batch, example, isDeletion }: Command): string[] {
-  const fields = fieldsOf(request).filter(({ name }) => name in example && name !== operand && name !== batch?.field);
+function argumentsOf({ request, operand, batch, example, isDeletion }: CliCommand): string[] {
+  const fields = fieldsOfMessage(request).filter(
+    ({ name }) => name in example && name !== operand && name !== batch?.field,
+  );
   return [
     ...(operand !== undefined && operand in example ? [String(example[operand])] : []),
     ...(batch === undefined ? [] : [`${batch.field}.jsonl`]),
@@ -32,8 +36,8 @@ function flagsFor(field: CommandField, value: unknown, above: readonly string[])
     case "boolean":
       return value === true ? [flag] : [`${flag}=false`];
     case "message":
-      return fieldsOf(field.message ?? "").flatMap((inner) =>
-        inner.name in (value as Json) ? flagsFor(inner, (value as Json)[inner.name], path) : [],
+      return fieldsOfMessage(field.message ?? "").flatMap((inner) =>
+        inner.name in (value as JsonMessage) ? flagsFor(inner, (value as JsonMessage)[inner.name], path) : [],
       );
     case "object":
       return [flag, JSON.stringify(value)];
@@ -45,9 +49,4 @@ function flagsFor(field: CommandField, value: unknown, above: readonly string[])
 function printNumber({ unit }: CommandField, value: unknown): string {
   if (unit === "milliseconds") return printDuration(value as number);
   return unit === "moment" ? new Date(value as number).toISOString().replace(/T00:00:00\.000Z$/, "") : String(value);
-}
-
-/** As a shell takes it for one word. */
-function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,8 +1,9 @@
+import { isUntrustedCertificate } from "../../domain/untrusted-certificate.ts";
 import type { FieldViolation, LatchkeyError } from "../../sdk/errors.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import type { Connection } from "./connection.ts";
-import { flagName, flagsOf } from "./flags.ts";
-import type { Command } from "./groups.ts";
+import { flagOf, withFlagNames } from "./flags.ts";
+import type { CliCommand } from "./groups.ts";
 import { printable } from "./screen.ts";
 
 /**
@@ -11,7 +12,7 @@ import { printable } from "./screen.ts";
  */
 export function explainFailure(
   error: LatchkeyError,
-  command: Command,
+  command: CliCommand,
   { url, aboutRootKey }: Connection,
   sentBefore: number,
 ): CommandError {
@@ -21,15 +22,17 @@ export function explainFailure(
   const message =
     network?.message ?? (problems.length === 0 ? withFlags(error.message, command) : problems.join("\n  "));
   const lines = [`${code}: ${message}`, ...(network?.hint === undefined ? [] : [network.hint])];
-  if (code === "UNAUTHORIZED") lines.push(aboutRootKey);
+  // The service counts wrong root keys only: another one is needed, and waiting is useless.
+  const isRootKey = code === "UNAUTHORIZED" || code === "TOO_MANY_REQUESTS";
+  if (isRootKey) lines.push(aboutRootKey);
   if (requestId !== undefined) lines.push(`request ${requestId}`);
-  const isPassing = error.retryable && network?.isLasting !== true;
+  const isPassing = error.retryable && !isRootKey && network?.isLasting !== true;
   const text = lines.flatMap((line) => line.split("\n")).map(printable);
   return new CommandError(text.join("\n"), isPassing ? exitCodes.unavailable : exitCodes.refused);
 }
 
 /** With the flag of a field in place of its path, and the number of an element counted from 1. */
-function describeViolation({ path, message }: FieldViolation, command: Command, sentBefore: number): string {
+function describeViolation({ path, message }: FieldViolation, command: CliCommand, sentBefore: number): string {
   const [, list, index, inner] = /^(\w+)\[(\d+)\]\.?(.*)$/.exec(path) ?? [];
   const number = Number(index) + 1;
   if (path === "") return `the request ${withFlags(message, command)}`;
@@ -39,57 +42,44 @@ function describeViolation({ path, message }: FieldViolation, command: Command, 
   return `${flag} (number ${number}): ${withFlags(message, command)}`;
 }
 
-/** The flag that sets a field, if there is one. */
-function flagOf(path: string, command: Command): string | undefined {
-  const name = flagName(path.split("."));
-  return flagsOf(command).some((flag) => flag.name === name) ? `--${name}` : undefined;
-}
-
 /** The service names fields as they are in JSON. A name that is an ordinary word too counts only in what it asks to send. */
-function withFlags(message: string, command: Command): string {
+function withFlags(message: string, command: CliCommand): string {
   const flagFor = (name: string) => flagOf(name, command) ?? name;
-  return message
-    .replace(/\bsend (at least one of )?(\w+(?:, \w+)*)$/, (words, many: string | undefined, names: string) => {
-      const flags = names.split(", ").map(flagFor);
+  const given = message.replace(
+    /\bsend (at least one of )?(\w+(?:, \w+)*)$/,
+    (words, many: string | undefined, names) => {
+      const flags = (names as string).split(", ").map(flagFor);
       return flags.every((flag) => flag.startsWith("--")) ? `give ${many ?? ""}${flags.join(", ")}` : words;
-    })
-    .replace(/(?<![\w-])[a-z]+[A-Z]\w*/g, flagFor);
-}
-
-interface NetworkProblem {
-  readonly message: string;
-  readonly hint?: string | undefined;
-  /** Whether it stays until somebody changes something: trying again is useless. */
-  readonly isLasting: boolean;
+    },
+  );
+  return withFlagNames(given, command);
 }
 
 const untrusted =
   "its certificate is of an authority that Node does not trust: NODE_EXTRA_CA_CERTS=/path/ca.pem adds one";
+const noTls = "the service speaks http, not https, there";
 
-/** Problems of TLS, none of which goes away by itself. */
+/** Problems of TLS, none of which goes away by itself. Other codes of certificates that are refused: `untrusted`. */
 const tlsHints: Readonly<Record<string, string>> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   CERT_HAS_EXPIRED: "its certificate has expired",
   CERT_NOT_YET_VALID: "its certificate is not valid yet: is the clock of this machine right?",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name than the one in this address",
-  ERR_SSL_WRONG_VERSION_NUMBER: "the service speaks http, not https, there",
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: "the service speaks http, not https, there",
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
 };
 
-function explainNetworkError({ cause }: LatchkeyError, url: string): NetworkProblem {
+function explainNetworkError({ cause }: LatchkeyError, url: string) {
   const { code } = (cause as { cause?: { code?: string } } | undefined)?.cause ?? {};
   const message = `the service could not be reached at ${url}${code === undefined ? "" : ` (${code})`}`;
-  const tlsHint = tlsHints[code ?? ""];
-  if (tlsHint !== undefined) return { message, hint: tlsHint, isLasting: true };
-  return { message, hint: hintFor(code, url), isLasting: false };
+  const tlsHint = tlsHints[code ?? ""] ?? (isUntrustedCertificate(code ?? "") ? untrusted : undefined);
+  // A lasting one stays until somebody changes something: trying again is useless.
+  return { message, hint: tlsHint ?? hintFor(code, url), isLasting: tlsHint !== undefined };
 }
 
+const otherAddress = "--url, LATCHKEY_URL or a profile names another address";
+
 function hintFor(code: string | undefined, url: string): string | undefined {
-  if (code === "ECONNREFUSED") return "nothing listens there: is the service running (latchkey serve)?";
+  if (code === "ECONNREFUSED") return `nothing listens there: is the service running (latchkey serve)? ${otherAddress}`;
   if (code === "ENOTFOUND") return "there is no host of that name";
   const isClosed = code === "ECONNRESET" || code === "UND_ERR_SOCKET";
   return isClosed && url.startsWith("http:") ? "it closed the connection: maybe it speaks https there" : undefined;

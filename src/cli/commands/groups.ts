@@ -5,18 +5,18 @@ import {
 } from "../../../gen/latchkey/v1/commands.ts";
 
 /** A command that calls a method: one of the contract, or an alias. */
-export interface Command extends Method {
-  /** Of an alias: the fields that its name sets. */
+export interface CliCommand extends Method {
+  /** The fields that the name of an alias sets. */
   readonly sets?: Readonly<Record<string, unknown>>;
-  /** Of an alias: the fields that have flags. Absent: all. */
+  /** The fields that have flags in an alias. Absent: all. */
   readonly fields?: readonly string[];
 }
 
 export interface CommandGroup extends ContractGroup {
-  readonly commands: readonly Command[];
+  readonly commands: readonly CliCommand[];
 }
 
-interface Alias extends Pick<Command, "name" | "summary" | "sets" | "fields"> {
+interface Alias extends Pick<CliCommand, "name" | "summary" | "sets" | "fields"> {
   /** The command that it is another name for. */
   readonly of: string;
 }
@@ -57,12 +57,12 @@ export const groups: readonly CommandGroup[] = methods.map((group) => ({
   ],
 }));
 
-function withAddition(command: Method): Command {
+function withAddition(command: Method): CliCommand {
   const addition = additions[command.method];
   return addition === undefined ? command : { ...command, details: `${command.details}\n\n${addition}` };
 }
 
-function commandOf(group: ContractGroup, { of, ...alias }: Alias): Command {
+function commandOf(group: ContractGroup, { of, ...alias }: Alias): CliCommand {
   const command = group.commands.find(({ name }) => name === of) as Method;
   const flags = Object.entries(alias.sets ?? {}).map(([name, value]) => ` --${name}=${value}`);
   const same = `latchkey ${group.name} ${of}${flags.join("")}`;

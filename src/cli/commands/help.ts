@@ -1,7 +1,7 @@
-import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import { type KnownFlag, kebabCase } from "../parse-arguments.ts";
 import { exampleLine } from "./example-line.ts";
-import { commonFlagsOf, type Flag, flagsOf, kebabCase } from "./flags.ts";
-import { type Command, type CommandGroup, groups } from "./groups.ts";
+import { commonFlagsOf, type Flag, flagsOf, withFlagNames } from "./flags.ts";
+import { type CliCommand, type CommandGroup, groups } from "./groups.ts";
 import { padEnd, widthOf } from "./screen.ts";
 
 /** What the process exits with, as the help says it. */
@@ -11,16 +11,13 @@ const exitCodeHelp = `Exit codes: 0 done; 1 refused, or failed, also a key that 
 /** The commands that call a service, for the help of the whole program. */
 export function clientUsage(): string {
   const columns = helpColumns();
-  const lines = [
-    ...groups.map(({ name, summary }): [string, string] => [`  latchkey ${name} …`, summary]),
-    ["  latchkey profile …", "Keeps the address and the root key of a service."] as [string, string],
-    ["  latchkey completion SHELL", "Prints a script that completes commands in bash, zsh or fish."] as [
-      string,
-      string,
-    ],
+  const lines: Pair[] = [
+    ...groups.map(({ name, summary }): Pair => [`  latchkey ${name} …`, summary]),
+    ["  latchkey profile …", "Keeps the address and the root key of a service."],
+    ["  latchkey completion SHELL", "Prints a script that completes commands in bash, zsh or fish."],
   ];
   return [
-    "Commands that call a service, at LATCHKEY_URL or by a profile; each has --help:",
+    "Commands that call a service, at --url, LATCHKEY_URL or a profile; each has --help:",
     printPairs(lines, columns),
     "",
     exitCodeHelp,
@@ -29,10 +26,7 @@ export function clientUsage(): string {
 
 export function groupHelp(group: CommandGroup): string {
   const columns = helpColumns();
-  const pairs = group.commands.map(({ name, summary }): [string, string] => [
-    `  latchkey ${group.name} ${name}`,
-    summary,
-  ]);
+  const pairs = group.commands.map(({ name, summary }): Pair => [`  latchkey ${group.name} ${name}`, summary]);
   return [
     wrap(group.details, columns),
     "",
@@ -42,18 +36,15 @@ export function groupHelp(group: CommandGroup): string {
   ].join("\n");
 }
 
-export function commandHelp(group: CommandGroup, command: Command): string {
+export function commandHelp(group: CommandGroup, command: CliCommand): string {
   const columns = helpColumns();
   const operand = command.batch === undefined ? operandOf(command) : " [FILE]";
-  const flags = flagsOf(command).map((flag): [string, string] => [`  --${usageOf(flag)}`, describe(flag)]);
-  const common = commonFlagsOf(command).map(({ name, short, value, details }): [string, string] => [
-    `  ${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`,
-    details,
-  ]);
+  const flags = flagsOf(command).map((flag): Pair => [usageOf(flag), withFlagNames(describe(flag), command)]);
+  const common = commonFlagsOf(command).map((flag): Pair => [usageOf(flag), flag.details]);
   return [
     `Usage: latchkey ${group.name} ${command.name}${operand} [flags]`,
     "",
-    wrap(command.details, columns),
+    wrap(withFlagNames(command.details, command), columns),
     "",
     ...(flags.length === 0 ? [] : ["Fields of the request:", printPairs(flags, columns), ""]),
     "Flags:",
@@ -66,7 +57,7 @@ export function commandHelp(group: CommandGroup, command: Command): string {
   ].join("\n");
 }
 
-function operandOf(command: Command): string {
+function operandOf(command: CliCommand): string {
   const { operand } = command;
   if (operand === undefined) return "";
   const name = kebabCase(operand).toUpperCase();
@@ -74,16 +65,8 @@ function operandOf(command: Command): string {
   return isNeeded ? ` ${name}` : ` [${name}]`;
 }
 
-function usageOf({ name, field }: Flag): string {
-  return field.type === "boolean" ? `${name} [true|false]` : `${name} ${valueForm(field)}`;
-}
-
-function valueForm({ type, unit, values, isSecret }: CommandField): string {
-  if (isSecret) return "@FILE";
-  if (values !== undefined) return values.join("|");
-  if (type === "message" || type === "object") return "JSON|@FILE";
-  if (type === "string") return "TEXT";
-  return unit === undefined ? "NUMBER" : unit === "moment" ? "DATE" : "TIME";
+function usageOf({ name, short, value }: KnownFlag): string {
+  return `  ${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
 }
 
 function describe({ field, path, list, name }: Flag): string {
@@ -95,8 +78,10 @@ function describe({ field, path, list, name }: Flag): string {
   return [field.details.replaceAll("\n\n", " "), ...marks].join(" ");
 }
 
+type Pair = readonly [left: string, right: string];
+
 /** Two columns, the second one wrapped. */
-function printPairs(pairs: readonly (readonly [left: string, right: string])[], columns: number): string {
+function printPairs(pairs: readonly Pair[], columns: number): string {
   const width = Math.min(34, Math.max(...pairs.map(([left]) => widthOf(left))));
   return pairs
     .map(([left, right]) => {

@@ -1,21 +1,21 @@
 import type { Progress } from "../progress.ts";
-import type { Call } from "./call-method.ts";
+import type { MethodCall } from "./call-method.ts";
 import { CommandError, exitCodes, UsageError } from "./command-error.ts";
-import type { Command } from "./groups.ts";
-import { parseJson } from "./parse-value.ts";
-import type { Json } from "./set-field.ts";
+import type { CliCommand } from "./groups.ts";
+import { parseJsonText } from "./parse-value.ts";
+import { isJsonObject, type JsonMessage } from "./set-field.ts";
 
 /** What one request may have, less room for its other fields. */
 const requestBytesMax = 65_536 - 1024;
 
 /** Sends a list that may be longer than one request takes, in several. The answer is that of all together. */
 export async function callInBatches(
-  command: Command,
-  call: Call,
-  request: Json,
+  command: CliCommand,
+  call: MethodCall,
+  request: JsonMessage,
   { progress, hasIdempotencyKey }: { readonly progress: Progress; readonly hasIdempotencyKey: boolean },
-): Promise<Json> {
-  const { field, max, results } = command.batch as NonNullable<Command["batch"]>;
+): Promise<JsonMessage> {
+  const { field, max, results } = command.batch as NonNullable<CliCommand["batch"]>;
   const all = request[field];
   // The service says what is wrong with it.
   if (!Array.isArray(all)) return call(request);
@@ -70,11 +70,11 @@ function splitIntoBatches(all: readonly unknown[], max: number): unknown[][] {
 }
 
 /** The list of a text that holds a request, a list, or one JSON object in each line. */
-export function parseBatch(field: string, text: string, isFile: boolean): Json {
+export function parseBatch(field: string, text: string, isFile: boolean): JsonMessage {
   const whole = tryParse(text);
   if (Array.isArray(whole)) return { [field]: whole };
-  const isLine = whole !== undefined && typeof whole === "object" && whole !== null && !(field in whole);
-  if (whole !== undefined && !isLine) return whole as Json;
+  const isLine = isJsonObject(whole) && !(field in whole);
+  if (whole !== undefined && !isLine) return whole as JsonMessage;
   const lines = text.split("\n").map((line, i) => ({ line, name: `line ${i + 1} of --data` }));
   const filled = lines.filter(({ line }) => line.trim() !== "");
   return { [field]: filled.map(({ line, name }) => parseLine(name, line, isFile)) };
@@ -89,8 +89,8 @@ function tryParse(text: string): unknown {
 }
 
 function parseLine(name: string, line: string, isFile: boolean): unknown {
-  // Who forgets the @ in front of a file's name is told of it.
-  const value = isFile ? tryParse(line) : parseJson(name, line);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  // For a file whose name lacks the @ in front, the message says so.
+  const value = isFile ? tryParse(line) : parseJsonText(name, line);
+  if (isJsonObject(value)) return value;
   throw new UsageError(`${name} must be ${value === undefined ? "JSON" : "a JSON object"}`);
 }

@@ -1,17 +1,13 @@
 import { suggest } from "../../domain/suggest.ts";
-import { type Column, chooseColumns, rowColumnsOf } from "./columns.ts";
+import { chooseColumns, rowColumnsOf } from "./columns.ts";
 import { UsageError } from "./command-error.ts";
-import { fieldsOf, formats } from "./flags.ts";
-import type { Command } from "./groups.ts";
+import { fieldsOfMessage, formats } from "./flags.ts";
+import type { CliCommand } from "./groups.ts";
 
 type Format = keyof typeof formats;
 
-/** How the answer is printed. */
-export interface Output {
-  readonly format: Format;
-  /** What `--columns` names. */
-  readonly columns: readonly Column[] | undefined;
-}
+/** How the answer is printed, and what `--columns` names. */
+export type Output = ReturnType<typeof readOutput>;
 
 interface OutputFlags {
   readonly output: string | undefined;
@@ -20,7 +16,7 @@ interface OutputFlags {
 }
 
 /** Throws a `UsageError` for what the command cannot print, while nothing is sent yet. */
-export function readOutput(command: Command, { output, columns, wantsJson }: OutputFlags): Output {
+export function readOutput(command: CliCommand, { output, columns, wantsJson }: OutputFlags) {
   const format = readFormat(output ?? (wantsJson ? "json" : "table"));
   if (wantsJson && format !== "json") throw new UsageError(`--json and --output ${format} contradict each other`);
   if (columns !== undefined && !["table", "wide", "csv"].includes(format))
@@ -41,11 +37,11 @@ function readFormat(typed: string): Format {
 }
 
 /** The field of the answer with a new secret. */
-export function secretOf({ response }: Command): string | undefined {
-  return fieldsOf(response).find(({ isSecret }) => isSecret)?.name;
+export function secretOf({ response }: CliCommand): string | undefined {
+  return fieldsOfMessage(response).find(({ isSecret }) => isSecret)?.name;
 }
 
 /** The field of a row that names it. */
-export function idOf(command: Command): string | undefined {
+export function idOf(command: CliCommand): string | undefined {
   return rowColumnsOf(command).find(({ field }) => /^id$|Id$/.test(field.name))?.field.name;
 }

@@ -1,39 +1,18 @@
 import type { Command } from "../../../gen/latchkey/v1/commands.ts";
-import type { RequestParts } from "./build-request.ts";
+import { type Arguments, parseArguments } from "../parse-arguments.ts";
 import { UsageError } from "./command-error.ts";
 import { commonFlagsOf, flagsOf } from "./flags.ts";
-import { type Output, readOutput } from "./output.ts";
-import { type Arguments, type KnownFlag, parseArguments } from "./parse-arguments.ts";
+import { readOutput } from "./output.ts";
 import { parseDuration } from "./parse-value.ts";
 
 /** What the arguments of a command say. */
-export interface CommandLine {
-  readonly request: RequestParts;
-  readonly wantsHelp: boolean;
-  readonly output: Output;
-  readonly wantsAllPages: boolean;
-  readonly isSure: boolean;
-  readonly url: string | undefined;
-  readonly profile: string | undefined;
-  readonly idempotencyKey: string | undefined;
-  readonly timeoutMs: number;
-}
+export type CommandLine = ReturnType<typeof parseCommandLine>;
 
 /** Reads all of them before anything is done. Throws a `UsageError`. */
-export function parseCommandLine(command: Command, args: readonly string[]): CommandLine {
+export function parseCommandLine(command: Command, args: readonly string[]) {
   refuseRootKey(args);
-  const ofFields: KnownFlag[] = flagsOf(command).map(({ name, field, list }) => ({
-    name,
-    takes: field.type === "boolean" ? "boolean" : "value",
-    canRepeat: Boolean(field.isList || list),
-  }));
-  const common: KnownFlag[] = commonFlagsOf(command).map(({ name, short, value, isList }) => ({
-    name,
-    short,
-    takes: value === undefined ? "nothing" : "value",
-    canRepeat: Boolean(isList),
-  }));
-  const typed = parseArguments(args, [...ofFields, ...common]);
+  const ofFields = flagsOf(command);
+  const typed = parseArguments(args, [...ofFields, ...commonFlagsOf(command)]);
   const wantsHelp = isSwitchedOn(typed, "help");
   // The help is printed whatever else is wrong with the line.
   const given: Arguments = wantsHelp ? { operands: [], flags: [] } : typed;
@@ -41,6 +20,7 @@ export function parseCommandLine(command: Command, args: readonly string[]): Com
   const textOf = (name: string) => textsOf(name)[0];
   const isFile = command.batch !== undefined && given.operands.length > 0;
   return {
+    /** What sets the fields of the request. */
     request: {
       operands: isFile ? [] : given.operands,
       flags: given.flags.filter(({ name }) => ofFields.some((flag) => flag.name === name)),
@@ -66,7 +46,7 @@ function isSwitchedOn({ flags }: Arguments, name: string): boolean {
   return flags.some((flag) => flag.name === name);
 }
 
-/** Of a command that takes many at once: `keys.jsonl` is `--data @keys.jsonl`, and `-` is standard input. */
+/** The file of a command that takes many: `keys.jsonl` is `--data @keys.jsonl`, and `-` is standard input. */
 function fileOf([file = "", ...others]: readonly string[], data: string | undefined): string {
   if (data !== undefined || others.length > 0) throw new UsageError("it takes one file");
   return file.startsWith("@") ? file : `@${file}`;

@@ -21,13 +21,13 @@ export function parseValue(flag: string, field: CommandField, text: string | und
 
 /** JSON objects, or lists of them where the field is a list. */
 function parseObject(flag: string, text: string, canBeList: boolean): unknown {
-  const value = parseJson(`--${flag}`, text);
+  const value = parseJsonText(`--${flag}`, text);
   if (typeof value === "object" && value !== null && (canBeList || !Array.isArray(value))) return value;
   throw new UsageError(`--${flag} must be a JSON object${canBeList ? ", or a list of them" : ""}`);
 }
 
-/** The error of `JSON.parse` is not told: it quotes the text. */
-export function parseJson(what: string, text: string): unknown {
+/** The error of `JSON.parse` is not printed: it quotes the text. */
+export function parseJsonText(what: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

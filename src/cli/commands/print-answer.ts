@@ -1,11 +1,22 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
-import { type Column, columnsOf, valueAt } from "./columns.ts";
-import { fieldsOf, flagName, kebabCase } from "./flags.ts";
-import type { Command } from "./groups.ts";
+import { kebabCase } from "../parse-arguments.ts";
+import { type Column, columnsToPrint, valueAt } from "./columns.ts";
+import { fieldsOfMessage, flagName } from "./flags.ts";
+import type { CliCommand } from "./groups.ts";
 import { filledColumns, printTable } from "./print-table.ts";
 import { printValue } from "./print-value.ts";
 import { padEnd, paint, printable, type Screen } from "./screen.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
+
+/** An answer, and how it is printed. */
+export interface ToPrint {
+  readonly command: CliCommand;
+  readonly request: JsonMessage;
+  readonly answer: JsonMessage;
+  /** Those that somebody asks for. */
+  readonly columns: readonly Column[] | undefined;
+  readonly screen: Screen;
+}
 
 export interface Printed {
   readonly stdout: string;
@@ -17,13 +28,8 @@ export interface Printed {
  * Prints an answer for people: its single values one below the other, then a table for each list of messages. With
  * `columns`, these only.
  */
-export function printAnswer(
-  command: Command,
-  answer: Json,
-  screen: Screen,
-  columns: readonly Column[] | undefined,
-): Printed {
-  const fields = fieldsOf(command.response);
+export function printAnswer({ command, answer, screen, columns }: ToPrint): Printed {
+  const fields = fieldsOfMessage(command.response);
   const remarks: string[] = [];
   const isList = command.items !== undefined;
   if (columns !== undefined && !isList) {
@@ -40,11 +46,11 @@ export function printAnswer(
     screen,
   );
   const tables = fields.filter(isTable).flatMap((field) => {
-    const rows = (answer[field.name] ?? []) as Json[];
+    const rows = (answer[field.name] ?? []) as JsonMessage[];
     if (rows.length === 0) return [];
     const own = field.name === command.items ? columns : undefined;
-    const shown = own ?? filledColumns(columnsOf(fieldsOf(field.message ?? "")), rows);
-    const { text, leftOut } = printTable(shown, rows, screen);
+    const printed = own ?? filledColumns(columnsToPrint(fieldsOfMessage(field.message ?? "")), rows);
+    const { text, leftOut } = printTable(printed, rows, screen);
     if (leftOut.length > 0) remarks.push(`No room for ${leftOut.join(", ")}: --output wide has all.`);
     const title = field.name === command.items ? "" : `${paint(screen, "dim", kebabCase(field.name))}\n`;
     return [`${title}${text}`];
@@ -58,14 +64,14 @@ export function printAnswer(
 }
 
 /** How to get what follows a page, or nothing. */
-export function remarkOnPages({ cursor }: Json): string {
+export function remarkOnPages({ cursor }: JsonMessage): string {
   if (typeof cursor !== "string") return "";
   return `There is more: --cursor ${printable(cursor)} for the next page, --all for everything.\n`;
 }
 
 type Entry = readonly [name: string, text: string, field: CommandField];
 
-function printEntries(command: Command, entries: readonly Entry[], screen: Screen): string {
+function printEntries(command: CliCommand, entries: readonly Entry[], screen: Screen): string {
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries
     .map(([name, text, field]) => {
@@ -85,7 +91,9 @@ function printEntries(command: Command, entries: readonly Entry[], screen: Scree
 function entriesOf(field: CommandField, value: unknown, above: readonly string[]): Entry[] {
   const path = [...above, field.name];
   if (field.type === "message" && !field.isList && value !== undefined) {
-    return fieldsOf(field.message ?? "").flatMap((inner) => entriesOf(inner, (value as Json)[inner.name], path));
+    return fieldsOfMessage(field.message ?? "").flatMap((inner) =>
+      entriesOf(inner, (value as JsonMessage)[inner.name], path),
+    );
   }
   const text = printValue(field, value);
   return text === "" ? [] : [[flagName(path), text, field]];

@@ -1,15 +1,16 @@
-import { rowColumnsOf, rowsOf } from "./columns.ts";
-import type { Command } from "./groups.ts";
+import { type Column, rowColumnsOf, rowsOf, valueAt } from "./columns.ts";
+import type { CliCommand } from "./groups.ts";
+import { hasError } from "./import-in-batches.ts";
 import { idOf, type Output, secretOf } from "./output.ts";
-import { type Printed, printAnswer, remarkOnPages } from "./print-answer.ts";
-import { printBatch } from "./print-batch.ts";
-import { printCsv } from "./print-csv.ts";
+import { type Printed, printAnswer, remarkOnPages, type ToPrint } from "./print-answer.ts";
+import { filledColumns, printTable } from "./print-table.ts";
+import { printValue } from "./print-value.ts";
 import { printable, type Screen } from "./screen.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
 
 /** Prints an answer in the format that the command line asks for. */
-export function printOutput(command: Command, request: Json, answer: Json, output: Output, screen: Screen): Printed {
-  const { format, columns } = output;
+export function printOutput(format: Output["format"], toPrint: ToPrint): Printed {
+  const { command, request, answer, columns, screen } = toPrint;
   switch (format) {
     case "json":
       return printJson(answer, screen);
@@ -22,29 +23,39 @@ export function printOutput(command: Command, request: Json, answer: Json, outpu
       return { stdout: linesOf(idsOf(command, request, answer)), stderr: remarkOnPages(answer) };
     case "key":
       return { stdout: linesOf([answer[secretOf(command) ?? ""]]), stderr: "" };
-    default:
-      return describe(command, request, answer, columns, isWhole(output) ? { ...screen, columns: undefined } : screen);
+    default: {
+      // Columns that somebody asks for are printed, also where the terminal has no room for them.
+      const isWhole = format === "wide" || columns !== undefined;
+      return describe(isWhole ? { ...toPrint, screen: { ...screen, columns: undefined } } : toPrint);
+    }
   }
 }
 
-/** Columns that somebody asks for are shown, also where the terminal has no room for them. */
-function isWhole({ format, columns }: Output): boolean {
-  return format === "wide" || columns !== undefined;
+function describe(toPrint: ToPrint): Printed {
+  const { command, request } = toPrint;
+  if (command.isDeletion) return { stdout: `${command.name}d ${operandOf(command, request)}\n`, stderr: "" };
+  return command.batch === undefined ? printAnswer(toPrint) : printBatch(toPrint);
 }
 
-function describe(command: Command, request: Json, answer: Json, columns: Output["columns"], screen: Screen): Printed {
-  if (command.isDeletion) return { stdout: `${command.name}d ${operandOf(command, request)}\n`, stderr: "" };
-  return command.batch === undefined
-    ? printAnswer(command, answer, screen, columns)
-    : printBatch(command, answer, screen, columns);
+/** Prints what became of each of a list: of more than one request takes, only what failed. */
+function printBatch({ command, answer, screen, columns }: ToPrint): Printed {
+  const { field, max } = command.batch as NonNullable<CliCommand["batch"]>;
+  const all = rowsOf(command, answer);
+  const failed = all.filter(hasError);
+  const printed = all.length > max ? failed : all;
+  const stdout =
+    printed.length === 0
+      ? ""
+      : printTable(columns ?? filledColumns(rowColumnsOf(command), printed), printed, screen).text;
+  return { stdout, stderr: `${all.length - failed.length} of ${all.length} ${field} were imported.\n` };
 }
 
 /** What the command is about, which may come from a file. */
-export function operandOf({ operand = "" }: Command, request: Json): string {
+export function operandOf({ operand = "" }: CliCommand, request: JsonMessage): string {
   return printable(String(request[operand] ?? ""));
 }
 
-function idsOf(command: Command, request: Json, answer: Json): unknown[] {
+function idsOf(command: CliCommand, request: JsonMessage, answer: JsonMessage): unknown[] {
   const id = idOf(command);
   return id === undefined ? [request[command.operand ?? ""]] : rowsOf(command, answer).map((row) => row[id]);
 }
@@ -54,8 +65,29 @@ function linesOf(values: readonly unknown[]): string {
 }
 
 /** For a script in one line, for people in several, in which nothing controls their terminal. */
-function printJson(answer: Json, { columns }: Screen): Printed {
+function printJson(answer: JsonMessage, { columns }: Screen): Printed {
   if (columns === undefined) return { stdout: `${JSON.stringify(answer)}\n`, stderr: "" };
   const lines = JSON.stringify(answer, null, 2).split("\n");
   return { stdout: lines.map((line) => `${printable(line)}\n`).join(""), stderr: "" };
+}
+
+/** What spreadsheets take for the beginning of a formula, also in wide characters. */
+const formula = /^[=+\-@＝＋－＠]/;
+
+/** Prints rows by RFC 4180, with a head. Values are those of tables. */
+export function printCsv(columns: readonly Column[], rows: readonly JsonMessage[]): string {
+  const head = columns.map(({ name }) => name);
+  const lines = rows.map((row) => columns.map((column) => cellOf(column, valueAt(row, column))));
+  return [head, ...lines].map((cells) => `${cells.map(quote).join(",")}\r\n`).join("");
+}
+
+/** Texts come from callers: one that would be a formula gets an apostrophe in front, which spreadsheets do not show. */
+function cellOf({ field }: Column, value: unknown): string {
+  const text = printValue(field, value);
+  return field.type !== "integer" && formula.test(text) ? `'${text}` : text;
+}
+
+/** Also where only some programs need it, such as those that take a semicolon for a separator. */
+function quote(text: string): string {
+  return /^[\w .:-]*$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`;
 }

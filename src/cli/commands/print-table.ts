@@ -1,7 +1,7 @@
 import { type Column, valueAt } from "./columns.ts";
 import { printValue } from "./print-value.ts";
 import { padEnd, paint, type Screen, truncate, widthOf } from "./screen.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
 
 const gap = "  ";
 
@@ -14,14 +14,14 @@ interface PrintedColumn {
 /** Prints rows. Columns for which a terminal has no room are left out, and named. */
 export function printTable(
   wanted: readonly Column[],
-  rows: readonly Json[],
+  rows: readonly JsonMessage[],
   screen: Screen,
 ): { readonly text: string; readonly leftOut: readonly string[] } {
   const columns = wanted.map((column) => printColumn(column, rows));
-  const shown = fitting(columns, screen.columns);
-  const lines = rows.map((_, i) => lineOf(shown.map(({ cells, width }) => [cells[i] as string, width])));
-  const head = paint(screen, "bold", lineOf(shown.map(({ title, width }) => [title, width])));
-  const leftOut = columns.map(({ title }) => title).filter((title) => !shown.some((each) => each.title === title));
+  const fitted = fitting(columns, screen.columns);
+  const lines = rows.map((_, i) => lineOf(fitted.map(({ cells, width }) => [cells[i] as string, width])));
+  const head = paint(screen, "bold", lineOf(fitted.map(({ title, width }) => [title, width])));
+  const leftOut = columns.map(({ title }) => title).filter((title) => !fitted.some((each) => each.title === title));
   return {
     text: [head, ...lines].map((line) => `${line}\n`).join(""),
     leftOut: leftOut.map((title) => title.toLowerCase()),
@@ -29,7 +29,7 @@ export function printTable(
 }
 
 /** The columns that some row has a value for: single values first, then those that hold others. */
-export function filledColumns(columns: readonly Column[], rows: readonly Json[]): Column[] {
+export function filledColumns(columns: readonly Column[], rows: readonly JsonMessage[]): Column[] {
   return columns
     .filter((column) => rows.some((row) => printValue(column.field, valueAt(row, column)) !== ""))
     .toSorted((a, b) => rankOf(a) - rankOf(b));
@@ -41,7 +41,7 @@ function rankOf({ field: { name, type, isList } }: Column): number {
   return name === "updatedAt" || name === "version" ? 1 : 0;
 }
 
-function printColumn(column: Column, rows: readonly Json[]): PrintedColumn {
+function printColumn(column: Column, rows: readonly JsonMessage[]): PrintedColumn {
   const title = column.name.toUpperCase();
   const cells = rows.map((row) => printValue(column.field, valueAt(row, column)));
   return { title, cells, width: Math.max(title.length, ...cells.map(widthOf)) };
@@ -52,14 +52,14 @@ function fitting(columns: readonly PrintedColumn[], width: number | undefined): 
   if (width === undefined) return columns;
   const [first, ...others] = columns;
   if (first === undefined) return [];
-  const shown = [{ ...first, width: Math.min(first.width, width) }];
+  const fitted = [{ ...first, width: Math.min(first.width, width) }];
   let left = width - first.width;
   for (const column of others) {
     if (column.width + gap.length > left) continue;
-    shown.push(column);
+    fitted.push(column);
     left -= column.width + gap.length;
   }
-  return shown;
+  return fitted;
 }
 
 function lineOf(cells: readonly (readonly [text: string, width: number])[]): string {

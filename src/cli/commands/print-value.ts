@@ -1,8 +1,9 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
-import { fieldsOf, kebabCase } from "./flags.ts";
+import { kebabCase } from "../parse-arguments.ts";
+import { fieldsOfMessage } from "./flags.ts";
 import { printDuration } from "./parse-value.ts";
 import { printable } from "./screen.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
 
 /** Prints the value of a field of an answer in one line, for people. Absent values are an empty text. */
 export function printValue(field: CommandField, value: unknown): string {
@@ -18,12 +19,12 @@ function printSingle({ type, unit, message }: CommandField, value: unknown): str
   if (type === "integer" && unit === "moment") return printMoment(value as number);
   if (type === "integer" && unit === "milliseconds") return printDuration(value as number);
   if (type === "message") {
-    const filled = fieldsOf(message ?? "").filter(({ name }) => (value as Json)[name] !== undefined);
+    const filled = fieldsOfMessage(message ?? "").filter(({ name }) => (value as JsonMessage)[name] !== undefined);
     return filled
-      .map((field) => `${kebabCase(field.name)}=${printValue(field, (value as Json)[field.name])}`)
+      .map((field) => `${kebabCase(field.name)}=${printValue(field, (value as JsonMessage)[field.name])}`)
       .join(" ");
   }
-  if (type === "object") return Object.keys(value as Json).length === 0 ? "" : printable(JSON.stringify(value));
+  if (type === "object") return Object.keys(value as JsonMessage).length === 0 ? "" : printable(JSON.stringify(value));
   return printable(String(value));
 }
 

@@ -1,9 +1,9 @@
 import { suggest } from "../../domain/suggest.ts";
 import { openTransport } from "../../sdk/transport.ts";
+import { type KnownFlag, parseArguments } from "../parse-arguments.ts";
 import { secretAsArgument } from "./build-request.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { proposeUrl } from "./connection.ts";
-import { type KnownFlag, parseArguments } from "./parse-arguments.ts";
 import {
   leaveProfile,
   listProfiles,
@@ -33,7 +33,8 @@ Example:
 interface Action {
   readonly flags?: readonly string[];
   readonly takesName: boolean;
-  run(name: string, textOf: (flag: string) => string | undefined): Promise<void> | void;
+  /** Answers what is printed. */
+  run(name: string, textOf: (flag: string) => string | undefined): Promise<string> | string;
 }
 
 const actions: Readonly<Record<string, Action>> = {
@@ -42,33 +43,37 @@ const actions: Readonly<Record<string, Action>> = {
     takesName: true,
     run: (name) => {
       useProfile(process.env, name);
-      process.stdout.write(`using ${name}\n`);
+      return `using ${name}`;
     },
   },
   leave: {
     takesName: false,
     run: () => {
       leaveProfile(process.env);
-      process.stdout.write("using no profile\n");
+      return "using no profile";
     },
   },
-  list: { takesName: false, run: printProfiles },
+  list: { takesName: false, run: describeProfiles },
   remove: {
     takesName: true,
     run: (name) => {
       removeProfile(process.env, name);
-      process.stdout.write(`removed ${name}\n`);
+      return `removed ${name}`;
     },
   },
 };
+
+const knownFlags: readonly KnownFlag[] = [
+  { name: "url", value: "URL" },
+  { name: "root-key", value: "@FILE" },
+  { name: "help", short: "h" },
+];
 
 export const profileActions = Object.keys(actions);
 
 /** Runs `latchkey profile …`. */
 export async function runProfileCommand(args: readonly string[]): Promise<ExitCode> {
-  const known = ["url", "root-key"].map((name): KnownFlag => ({ name, takes: "value", canRepeat: false }));
-  const help: KnownFlag = { name: "help", short: "h", takes: "nothing", canRepeat: false };
-  const { operands, flags } = parseArguments(args, [...known, help]);
+  const { operands, flags } = parseArguments(args, knownFlags);
   const [typed = "", name = "", ...others] = operands;
   if (flags.some((given) => given.name === "help")) {
     process.stdout.write(`${profileHelp}\n`);
@@ -79,17 +84,19 @@ export async function runProfileCommand(args: readonly string[]): Promise<ExitCo
   if (flags.some((given) => !action.flags?.includes(given.name))) throw wrongUse(`${typed} without flags`);
   if (others.length > 0 || action.takesName !== (name !== ""))
     throw wrongUse(`${typed} ${action.takesName ? "with one" : "without a"} name`);
-  await action.run(name, (flag) => flags.find((given) => given.name === flag)?.text);
+  const printed = await action.run(name, (flag) => flags.find((given) => given.name === flag)?.text);
+  process.stdout.write(`${printed}\n`);
   return exitCodes.done;
 }
 
-async function setProfile(name: string, textOf: (flag: string) => string | undefined): Promise<void> {
+async function setProfile(name: string, textOf: (flag: string) => string | undefined): Promise<string> {
   const url = textOf("url");
   if (url === undefined) throw wrongUse("set with --url");
   const rootKey = await readRootKey(textOf("root-key"));
   checkProfile(url, rootKey);
-  process.stdout.write(`written to ${writeProfile(process.env, name, { url, rootKey: rootKey || undefined })}\n`);
+  const file = writeProfile(process.env, name, { url, rootKey: rootKey || undefined });
   if (rootKey === "") process.stderr.write("no root key was given: commands with this profile can verify only\n");
+  return `written to ${file}`;
 }
 
 async function readRootKey(source: string | undefined): Promise<string> {
@@ -109,13 +116,12 @@ function checkProfile(baseUrl: string, rootKey: string): void {
   }
 }
 
-function printProfiles(): void {
+function describeProfiles(): string {
   const names = listProfiles(process.env);
   const width = Math.max(4, ...names.map((name) => name.length));
   const inUse = profileInUse(process.env);
   const rows = names.map((name) => [name, describeProfile(name) + (name === inUse ? " (in use)" : "")] as const);
-  for (const [name, text] of [["NAME", "URL"] as const, ...rows])
-    process.stdout.write(`${padEnd(name, width)}  ${text}\n`);
+  return [["NAME", "URL"] as const, ...rows].map(([name, text]) => `${padEnd(name, width)}  ${text}`).join("\n");
 }
 
 function describeProfile(name: string): string {

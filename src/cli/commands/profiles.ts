@@ -29,7 +29,7 @@ export function readProfile(environment: Environment, name: string): Profile {
     throw new UsageError(`there is no profile ${name}${suggest(name, listProfiles(environment))}`);
   }
   try {
-    // Of the file that is open, so that nobody can replace it after the check.
+    // Checks the file that is open: nobody can replace it after the check.
     const { mode, uid } = fstatSync(fd);
     if ((mode & 0o077) !== 0 || uid !== process.getuid?.()) {
       throw new CommandError(`other users can read the profile ${name}: type chmod 600 '${file}', as its owner`);

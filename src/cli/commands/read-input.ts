@@ -50,9 +50,9 @@ const pasteMarks = ["\u001b[200~", "\u001b[201~"];
 
 /**
  * Reads a line from the terminal. Characters are taken one by one, so that a secret is never shown: the terminal's own
- * echo is off in this mode. It is off before the question appears, for whoever pastes the answer at once.
+ * echo is off in this mode. It is off before the question appears, for people who paste the answer immediately.
  */
-function readLine(question: string, isShown: boolean): Promise<string> {
+function readLine(question: string, isVisible: boolean): Promise<string> {
   const { stdin, stderr } = process;
   stdin.setRawMode(true);
   stderr.write(question);
@@ -71,7 +71,7 @@ function readLine(question: string, isShown: boolean): Promise<string> {
         if (character === interrupt) return end(() => reject(new CommandError("interrupted", exitCodes.interrupted)));
         if (character === "\r" || character === "\n" || character === endOfInput) return end(() => resolve(line));
         const isErasing = character === "\u007f" || character === "\b";
-        if (isShown) stderr.write(isErasing ? (line === "" ? "" : "\b \b") : character);
+        if (isVisible) stderr.write(isErasing ? (line === "" ? "" : "\b \b") : character);
         line = isErasing ? line.slice(0, -1) : line + character;
       }
     };

@@ -24,6 +24,10 @@ export async function runClient(args: readonly string[]): Promise<ExitCode | und
   }
 }
 
+export function isClientCommand(name: string): boolean {
+  return findGroup(name) !== undefined || Object.hasOwn(others, name);
+}
+
 /** Completes a sentence that says that there is no such command. */
 export function suggestCommand(typed: string, otherNames: readonly string[]): string {
   return suggest(typed, [...otherNames, ...Object.keys(others), ...groups.map(({ name }) => name)]);

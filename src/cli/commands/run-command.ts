@@ -1,11 +1,12 @@
 import { suggest } from "../../domain/suggest.ts";
+import { kebabCase } from "../parse-arguments.ts";
 import { createProgress } from "../progress.ts";
 import { buildRequest } from "./build-request.ts";
-import { type Call, itemsOf, openCall } from "./call-method.ts";
+import { itemsOf, type MethodCall, openCall } from "./call-method.ts";
 import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { type Connection, cleartextWarning, readConnection } from "./connection.ts";
-import { kebabCase, requestFieldsOf } from "./flags.ts";
-import { type Command, type CommandGroup, groups } from "./groups.ts";
+import { requestFieldsOf } from "./flags.ts";
+import { type CliCommand, type CommandGroup, groups } from "./groups.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { callInBatches, hasError } from "./import-in-batches.ts";
 import { isForAllApis, listForAllApis } from "./list-all-apis.ts";
@@ -13,7 +14,7 @@ import { type CommandLine, parseCommandLine } from "./parse-command-line.ts";
 import { operandOf, printOutput } from "./print-output.ts";
 import { processInput as input } from "./read-input.ts";
 import { screenOf } from "./screen.ts";
-import type { Json } from "./set-field.ts";
+import type { JsonMessage } from "./set-field.ts";
 
 /** Runs `latchkey GROUP COMMAND …`: a call of one method. */
 export async function runCommand(group: CommandGroup, args: readonly string[]): Promise<ExitCode> {
@@ -42,7 +43,7 @@ export function findGroup(name: string): CommandGroup | undefined {
   return groups.find((group) => group.name === name);
 }
 
-async function callCommand(group: CommandGroup, command: Command, args: readonly string[]): Promise<ExitCode> {
+async function callCommand(group: CommandGroup, command: CliCommand, args: readonly string[]): Promise<ExitCode> {
   const line = parseCommandLine(command, args);
   if (line.wantsHelp) {
     process.stdout.write(`${commandHelp(group, command)}\n`);
@@ -58,34 +59,40 @@ async function callCommand(group: CommandGroup, command: Command, args: readonly
   const { answer, isCut } = isForAllApis(command, request)
     ? await listForAllApis({ listApis: openListApis(connection, line), listKeys: call }, request, line.wantsAllPages)
     : { answer: await answerOf(command, call, request, line), isCut: false };
+  const { format, columns } = line.output;
   const screen = screenOf(process.stdout, process.env);
-  const { stdout, stderr } = printOutput(command, request, answer, line.output, screen);
+  const { stdout, stderr } = printOutput(format, { command, request, answer, columns, screen });
   process.stdout.write(stdout);
   process.stderr.write(stderr);
   if (isCut) process.stderr.write("There is more: --all for everything, --api-id for the keys of one API.\n");
   return isRefused(command, answer) ? exitCodes.refused : exitCodes.done;
 }
 
-function openListApis(connection: Connection, line: CommandLine): Call {
+function openListApis(connection: Connection, line: CommandLine): MethodCall {
   const group = findGroup("apis") as CommandGroup;
-  return openCall(group, group.commands.find(({ method }) => method === "listApis") as Command, connection, line);
+  return openCall(group, group.commands.find(({ method }) => method === "listApis") as CliCommand, connection, line);
 }
 
 /** The answer of one call, or of several that are printed as one. */
-async function answerOf(command: Command, call: Call, request: Json, line: CommandLine): Promise<Json> {
+async function answerOf(
+  command: CliCommand,
+  call: MethodCall,
+  request: JsonMessage,
+  line: CommandLine,
+): Promise<JsonMessage> {
   if (command.batch !== undefined) {
     const hasIdempotencyKey = line.idempotencyKey !== undefined;
     return callInBatches(command, call, request, { progress: createProgress(process.stderr), hasIdempotencyKey });
   }
   const { items } = command;
   if (items === undefined || !line.wantsAllPages) return call(request);
-  const found: Json[] = [];
+  const found: JsonMessage[] = [];
   for await (const item of itemsOf(call, items, request)) found.push(item);
   return { [items]: found };
 }
 
 /** Asks for a secret that is needed, and refuses a request that lacks another field. */
-async function completeRequest(command: Command, request: Json): Promise<void> {
+async function completeRequest(command: CliCommand, request: JsonMessage): Promise<void> {
   for (const { name, isRequired, isSecret } of requestFieldsOf(command)) {
     if (!isRequired || name in request) continue;
     if (!isSecret) {
@@ -98,7 +105,12 @@ async function completeRequest(command: Command, request: Json): Promise<void> {
   }
 }
 
-async function confirmDeletion(group: CommandGroup, command: Command, request: Json, isSure: boolean): Promise<void> {
+async function confirmDeletion(
+  group: CommandGroup,
+  command: CliCommand,
+  request: JsonMessage,
+  isSure: boolean,
+): Promise<void> {
   if (!command.isDeletion || isSure) return;
   const what = `${capitalise(command.name)} ${operandOf(command, request)} (${group.name})`;
   const answer = await input.confirm(`${what} for ever?`);
@@ -106,7 +118,7 @@ async function confirmDeletion(group: CommandGroup, command: Command, request: J
   if (!answer) throw new CommandError("nothing was done");
 }
 
-function isRefused({ outcome, batch }: Command, answer: Json): boolean {
+function isRefused({ outcome, batch }: CliCommand, answer: JsonMessage): boolean {
   if (batch !== undefined) return (answer[batch.results] as unknown[]).some(hasError);
   return outcome !== undefined && answer[outcome] === false;
 }

@@ -1,13 +1,17 @@
 import { UsageError } from "./command-error.ts";
 import { type Flag, flagName } from "./flags.ts";
 
-export type Json = Record<string, unknown>;
+export type JsonMessage = Record<string, unknown>;
+
+export function isJsonObject(value: unknown): value is JsonMessage {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /**
  * Sets fields of a request one after the other, in the order of the flags. The first flag of a list replaces what the
  * request had there before; the next ones add to it.
  */
-export function createFieldSetter(request: Json): (flag: Flag, value: unknown) => void {
+export function createFieldSetter(request: JsonMessage): (flag: Flag, value: unknown) => void {
   /** The lists that flags fill, and by which kind of flag: whole elements, or their fields. */
   const filled = new Map<string, "elements" | "fields">();
   return ({ name, path, field, list }, value) => {
@@ -23,16 +27,16 @@ export function createFieldSetter(request: Json): (flag: Flag, value: unknown) =
   };
 
   /** The element that the flag belongs to: a new one if it is the flag that begins one. */
-  function elementFor(name: string, { path, begin }: NonNullable<Flag["list"]>): Json {
+  function elementFor(name: string, { path, begin }: NonNullable<Flag["list"]>): JsonMessage {
     const [key, parent] = place(request, path);
     const listName = flagName(path);
     if (name !== begin) {
       if (!filled.has(listName)) throw new UsageError(`--${begin} begins an element: give it before --${name}`);
     } else {
-      const elements = fill(listName, "fields") ? (parent[key] as Json[]) : [];
+      const elements = fill(listName, "fields") ? (parent[key] as JsonMessage[]) : [];
       parent[key] = [...elements, {}];
     }
-    return (parent[key] as Json[]).at(-1) as Json;
+    return (parent[key] as JsonMessage[]).at(-1) as JsonMessage;
   }
 
   /** Whether flags have begun to fill the list before. */
@@ -46,13 +50,13 @@ export function createFieldSetter(request: Json): (flag: Flag, value: unknown) =
 }
 
 /** The name of the last field of the path, and the object that holds it, which is made if it is not there. */
-function place(root: Json, path: readonly string[]): [string, Json] {
+function place(root: JsonMessage, path: readonly string[]): [string, JsonMessage] {
   let parent = root;
   for (const name of path.slice(0, -1)) {
     const inner = parent[name];
-    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) parent = inner as Json;
+    if (isJsonObject(inner)) parent = inner;
     else {
-      const made: Json = {};
+      const made: JsonMessage = {};
       parent[name] = made;
       parent = made;
     }

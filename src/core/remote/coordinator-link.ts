@@ -1,24 +1,31 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { LinkRequestSchema, type LinkResponse, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
+import { Troubles } from "../../ambient/troubles.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
-import { GrpcStream } from "../../link/grpc-stream.ts";
+import { GrpcStream, unixScheme } from "../../link/grpc-stream.ts";
 import { PendingCalls } from "../../link/pending-calls.ts";
 import type { OnRecall } from "../../ratelimit/permit-channel.ts";
+import type { Change } from "../../store/changes.ts";
 import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
+import { fromWireChange } from "../wire-feed.ts";
+import { bytesOf } from "../wire-size.ts";
 import { AnswerPieces } from "./answer-pieces.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
+import type { Unsent, UnsentCall } from "./unsent-calls.ts";
 
 export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
-  /** `host:port`, or `https://host:port` for TLS. */
+  /** `host:port`, `https://host:port` for TLS, or `unix:path` for the main process of this worker. */
   readonly address: string;
-  /** Asked for each connection. Absent: none are needed. */
+  /** Called for each connection. Absent: none are needed. */
   readonly credentials?: (() => LinkCredentials) | undefined;
   readonly onRecall: OnRecall;
-  /** Called when it is known whether the coordinator can be asked, each time that it says so or fails. */
-  readonly onTried?: () => void;
+  /** Called with changes that were just made. When it returns, no cache of this process serves what they changed. */
+  readonly onAnnounced?: ((changes: readonly Change[]) => void) | undefined;
+  /** Called when it is known whether the coordinator can be used: each time that it reports its status, or fails. */
+  readonly onStatusKnown?: () => void;
 }
 
 export interface CallOptions {
@@ -28,9 +35,9 @@ export interface CallOptions {
   readonly isWanted?: () => boolean;
 }
 
-/** An attempt ends after this, and the next one begins at once: the kernel's own attempts are further and further apart. */
+/** An attempt ends after this, and the next one begins immediately: the kernel's own attempts are further and further apart. */
 const connectMs = 2000;
-/** The pause after a refusal, which costs nothing and says that nothing listens there. It grows. */
+/** The pause after a refusal, which costs nothing and means that nothing listens there. It grows. */
 const retryMinMs = 50;
 const retryMaxMs = 250;
 const heartbeatCheckMs = 50;
@@ -44,11 +51,11 @@ const unansweredMax = 50_000;
 const messageBytesMax = 1024 * 1024;
 
 /**
- * An edge's stream to one coordinator. It comes back by itself when it breaks, and what it is told in one turn of the
- * event loop shares one message. An answer may take as long as the link lives: to give up on it sooner would strand the
- * permits in it. But when the coordinator is silent, has no ledger or stops, new calls should go elsewhere; callers of
- * calls under way are told. When the link breaks, calls without an answer fail and are not sent again. Calls that were
- * never written to the socket are handed back instead. A link that is given up is reset: see `GrpcStream`.
+ * An edge's stream to one coordinator. It reconnects by itself when it breaks. Calls made in one turn of the
+ * event loop share one message. An answer may take as long as the link lives: to give up on it sooner would strand the
+ * permits in it. But when the coordinator is silent, has no ledger or stops, new calls should go elsewhere; calls
+ * under way are marked overdue. When the link breaks, calls without an answer fail and are not sent again. Calls that were
+ * never written to the socket are rejected with `NotExecuted` instead. A link that is given up is reset: see `GrpcStream`.
  */
 export class CoordinatorLink {
   readonly #options: CoordinatorLinkOptions;
@@ -56,6 +63,7 @@ export class CoordinatorLink {
   readonly #endOfTurn = new EndOfTurn(() => this.#flush());
   readonly #heartbeat = new Heartbeat();
   readonly #timer: NodeJS.Timeout;
+  readonly #troubles: Troubles;
   #stream: GrpcStream | undefined;
   /** The end of the attempt, while the stream is not up. */
   #attempt: NodeJS.Timeout | undefined;
@@ -64,8 +72,7 @@ export class CoordinatorLink {
   #isSilent = false;
   #isLedgerAway = false;
   #isStopping = false;
-  #isTroubled = false;
-  #isTried = false;
+  #isStatusKnown = false;
   #isClosed = false;
   #refusals = 0;
   #timeouts = 0;
@@ -77,6 +84,7 @@ export class CoordinatorLink {
 
   constructor(options: CoordinatorLinkOptions) {
     this.#options = options;
+    this.#troubles = new Troubles(options.log);
     this.#timer = setInterval(() => this.#checkHeartbeat(), heartbeatCheckMs).unref();
     this.#connect();
   }
@@ -91,9 +99,9 @@ export class CoordinatorLink {
     return this.isUp && !this.#isLedgerAway;
   }
 
-  /** Whether it is known by now if the coordinator can be asked. */
-  get isTried(): boolean {
-    return this.#isTried;
+  /** Whether it is known by now if the coordinator can be used. */
+  get isStatusKnown(): boolean {
+    return this.#isStatusKnown;
   }
 
   /** The round trip to the coordinator and on to its ledger; 0 until it was measured. */
@@ -107,7 +115,7 @@ export class CoordinatorLink {
     return this.#calls.open((id) => this.#message().calls.push({ id, question, isWanted }), onOverdue);
   }
 
-  /** What was said so far is still sent. */
+  /** Calls made so far are still sent. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -123,8 +131,8 @@ export class CoordinatorLink {
   /** The message of this turn. Its age counts from its first call. */
   #message(): Unsent {
     this.#endOfTurn.schedule();
-    const seen = () => ({ seenTimeMs: this.#seenTimeMs, seenAgeMs: this.#heartbeat.silentMs(this.#nowMs()) });
-    this.#unsent ??= { calls: [], ...seen() };
+    const seenTimeMs = this.#seenTimeMs;
+    this.#unsent ??= { calls: [], seenTimeMs, seenAgeMs: this.#heartbeat.silentMs(this.#nowMs()) };
     return this.#unsent;
   }
 
@@ -135,11 +143,10 @@ export class CoordinatorLink {
       let bytes = 0;
       let count = 0;
       while (count < calls.length && (count === 0 || bytes < messageBytesMax)) {
-        bytes += bytesOf(calls[count++] as UnsentCall);
+        bytes += bytesOf(calls[count++]?.question);
       }
       const sent = calls.splice(0, count).filter((call) => this.#isStillWanted(call));
-      const message = create(LinkRequestSchema, { calls: sent.map(({ id, question }) => ({ id, question })), ...seen });
-      this.#stream.write(toBinary(LinkRequestSchema, message));
+      this.#write({ calls: sent.map(({ id, question }) => ({ id, question })), ...seen });
     }
     if (calls.length === 0) this.#unsent = undefined;
   }
@@ -175,60 +182,70 @@ export class CoordinatorLink {
       this.#giveUp("a message that cannot be read");
       return;
     }
-    this.#heartbeat.heard(this.#nowMs());
+    this.#heartbeat.onMessage(this.#nowMs());
     this.#seenTimeMs = response.timeMs;
     this.#isSilent = false;
-    if (!this.#isUp) this.#arrive();
+    if (!this.#isUp) this.#onConnected();
     this.#pathMs = response.pathMs;
+    if (response.changes.length > 0) this.#onChanges(response);
     for (const { id, answer } of response.answers) {
       const whole = this.#pieces.add(id, answer);
       if (whole !== undefined) this.#calls.resolve(id, whole);
     }
     for (const subject of response.recalls) this.#options.onRecall(subject);
-    this.#follow(response);
+    this.#onStatus(response);
   }
 
-  #arrive(): void {
-    const { address, log } = this.#options;
+  #onConnected(): void {
     clearTimeout(this.#attempt);
     this.#isUp = true;
     this.#refusals = 0;
-    if (this.#isTroubled) log.info("the coordinator is back", { address });
-    this.#isTroubled = false;
-    // Says nothing but how long a round trip takes: without it the first call would be the quickest at any age.
-    const first = { seenTimeMs: this.#seenTimeMs, seenAgeMs: 0 };
-    this.#stream?.write(toBinary(LinkRequestSchema, create(LinkRequestSchema, first)));
+    this.#troubles.end(`the ${this.#peer} is back`, { address: this.#options.address });
+    // It only measures the round trip: without it the first call would be the quickest at any age.
+    this.#write({ seenTimeMs: this.#seenTimeMs, seenAgeMs: 0 });
   }
 
-  /** What the coordinator says of itself. */
-  #follow({ ledgerAway, stopping }: LinkResponse): void {
-    const isNews = (ledgerAway && !this.#isLedgerAway) || (stopping && !this.#isStopping);
+  /** Before the answers of the same message are taken: they may be older than the changes. */
+  #onChanges({ changes, changesNumber: changesSeen }: LinkResponse): void {
+    this.#options.onAnnounced?.(changes.flatMap(fromWireChange));
+    this.#write({ seenTimeMs: this.#seenTimeMs, seenAgeMs: 0, changesSeen });
+  }
+
+  #write(message: MessageInitShape<typeof LinkRequestSchema>): void {
+    this.#stream?.write(toBinary(LinkRequestSchema, create(LinkRequestSchema, message)));
+  }
+
+  /** Whether the coordinator has its ledger, and whether it stops. */
+  #onStatus({ ledgerAway, stopping }: LinkResponse): void {
+    const hasNewTrouble = (ledgerAway && !this.#isLedgerAway) || (stopping && !this.#isStopping);
     this.#isLedgerAway = ledgerAway;
     this.#isStopping = stopping;
     // Not before the path is known: deadlines follow it.
-    if (this.#pathMs > 0 || !this.hasLedger) this.#tried();
-    if (isNews) this.#handBack();
-    // A coordinator that stops answers what it was asked as soon as ever.
-    if (isNews && ledgerAway) this.#calls.markOverdue();
+    if (this.#pathMs > 0 || !this.hasLedger) this.#markStatusKnown();
+    if (hasNewTrouble) this.#rejectUnsent();
+    // A coordinator that stops still answers its calls as quickly as before.
+    if (hasNewTrouble && ledgerAway) this.#calls.markOverdue();
     if (stopping && this.#calls.size === 0) this.#stream?.end();
   }
 
   /** A busy event loop of our own must not look like a silent coordinator: what has arrived is read before it is judged. */
   #checkHeartbeat(): void {
+    // The main process of a worker is away only when it has ended, and then the stream ends. There is no other to ask.
+    if (this.#isMainProcess) return;
     if (!this.#isUp || !this.#heartbeat.isSilent(this.#nowMs())) return;
     setImmediate(() => {
       if (!this.#isUp || !this.#heartbeat.isSilent(this.#nowMs())) return;
       if (this.#heartbeat.silentMs(this.#nowMs()) > giveUpMs) this.#giveUp("silent");
       else if (!this.#isSilent) {
         this.#isSilent = true;
-        this.#handBack();
+        this.#rejectUnsent();
         this.#calls.markOverdue();
       }
     });
   }
 
-  /** What was never written to the socket may go elsewhere. */
-  #handBack(): void {
+  /** Calls that were never written to the socket may go to another coordinator. */
+  #rejectUnsent(): void {
     const { calls } = this.#unsent ?? { calls: [] };
     this.#unsent = undefined;
     for (const { id } of calls) this.#calls.reject(id, notSent());
@@ -236,30 +253,29 @@ export class CoordinatorLink {
 
   #giveUp(reason: string): void {
     this.#stream?.reset();
-    this.#lose(reason);
+    this.#onDisconnected(reason);
     if (!this.#isClosed) this.#connect();
   }
 
   #onClose(reason: string): void {
     if (this.#isClosed) return;
-    this.#lose(this.#isStopping ? "it stops" : reason);
+    this.#onDisconnected(this.#isStopping ? "it stops" : reason);
     const pauseMs = Math.min(retryMaxMs, retryMinMs * 2 ** this.#refusals++);
     this.#retry = setTimeout(() => this.#connect(), pauseMs).unref();
   }
 
-  #lose(reason: string): void {
-    const { address, log } = this.#options;
+  #onDisconnected(reason: string): void {
+    const { address } = this.#options;
     clearTimeout(this.#attempt);
-    if (!this.#isTroubled)
-      log.warn("the coordinator is away", { address, reason, ...(reason === "UNIMPLEMENTED" && { advice }) });
-    this.#isTroubled = true;
+    const fields = { address, reason, ...(reason === "UNIMPLEMENTED" && { advice }) };
+    this.#troubles.begin(`the ${this.#peer} is away`, fields);
     this.#disconnect();
-    this.#tried();
+    this.#markStatusKnown();
   }
 
-  #tried(): void {
-    this.#isTried = true;
-    this.#options.onTried?.();
+  #markStatusKnown(): void {
+    this.#isStatusKnown = true;
+    this.#options.onStatusKnown?.();
   }
 
   #disconnect(): void {
@@ -270,8 +286,16 @@ export class CoordinatorLink {
     this.#isStopping = false;
     this.#heartbeat.reset();
     this.#pieces.clear();
-    this.#handBack();
-    this.#calls.rejectAll(away());
+    this.#rejectUnsent();
+    this.#calls.rejectAll(new Unavailable("the coordinator is away"));
+  }
+
+  get #isMainProcess(): boolean {
+    return this.#options.address.startsWith(unixScheme);
+  }
+
+  get #peer(): string {
+    return this.#isMainProcess ? "main process" : "coordinator";
   }
 
   #nowMs(): number {
@@ -281,38 +305,6 @@ export class CoordinatorLink {
 
 const advice = "it does not know the internal protocol of this version: update edges and coordinators together";
 
-function away(): Unavailable {
-  return new Unavailable("the coordinator is away");
-}
-
 function notSent(): NotExecuted {
   return new NotExecuted("the call was not sent");
-}
-
-interface Unsent {
-  readonly calls: UnsentCall[];
-  readonly seenTimeMs: number;
-  readonly seenAgeMs: number;
-}
-
-interface UnsentCall {
-  readonly id: number;
-  readonly question: Question;
-  readonly isWanted: CallOptions["isWanted"];
-}
-
-/** About. Only management calls, root keys and reports can be large. */
-function bytesOf({ question }: UnsentCall): number {
-  switch (question.case) {
-    case "windows":
-      return 150 * (question.value?.reports?.length ?? 0);
-    case "management": {
-      const { rootKey = "", body = [], idempotencyKey = "" } = question.value ?? {};
-      return 400 + body.length + 3 * (rootKey.length + idempotencyKey.length);
-    }
-    case "rootKey":
-      return 200 + 3 * (question.value?.rootKey?.length ?? 0);
-    default:
-      return 200;
-  }
 }

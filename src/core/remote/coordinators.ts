@@ -1,6 +1,5 @@
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { Question, ReceivedAnswer } from "../wire.ts";
-import { NotExecuted } from "../wire.ts";
+import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
 import { type CallOptions, CoordinatorLink, type CoordinatorLinkOptions } from "./coordinator-link.ts";
 
 /**
@@ -25,7 +24,7 @@ export class Coordinators {
     return this.links.some(({ link }) => link.hasLedger);
   }
 
-  /** Of the longest path that is in use, so that no deadline is too early for one of them. */
+  /** The longest path that is in use: no deadline is too early for one of the coordinators. */
   get pathMs(): number {
     let longestMs = 0;
     for (const { link } of this.links) if (link.hasLedger) longestMs = Math.max(longestMs, link.pathMs);
@@ -44,7 +43,7 @@ export class Coordinators {
 
   /** As `callOnce`, but goes on to another coordinator as long as the call was not sent. Rejects with `Unavailable`. */
   async call(key: string, question: Question, options?: CallOptions): Promise<ReceivedAnswer> {
-    // Each link can hand it back once: then it is not usable for the next call.
+    // Each link can reject it unsent once: then it is not usable for the next call.
     for (let tries = 0; tries <= this.links.length; tries++) {
       try {
         return await this.callOnce(key, question, options);
@@ -68,7 +67,7 @@ export class Coordinators {
       const called = link.call(question, { onOverdue: () => inDoubt.resolve(undefined) });
       const answer = await Promise.race([called, inDoubt.promise]).catch(() => undefined);
       const isAnswered = answer !== undefined && !isOutage(answer);
-      // Of the last one, also a late answer or a failure.
+      // From the last coordinator, a late answer or a failure counts too.
       if (isAnswered || next() === undefined) return called;
     }
     throw new Unavailable("no coordinator with a ledger can be reached", { nothingDone: true });

@@ -7,20 +7,20 @@ const usualGapMaxMs = 250;
 /** How much of a long gap counts after the next message. It is as good as forgotten after three seconds. */
 const gapMemory = 0.95;
 
-/** Tells from the times of a coordinator's messages whether it has fallen silent. */
+/** Judges by the times of a coordinator's messages whether it has fallen silent. */
 export class Heartbeat {
-  #heardAtMs = Number.NaN;
+  #lastMessageAtMs = Number.NaN;
   #usualGapMs = everyMs;
 
-  heard(nowMs: number): void {
-    const gapMs = Number.isNaN(this.#heardAtMs) ? everyMs : nowMs - this.#heardAtMs;
+  onMessage(nowMs: number): void {
+    const gapMs = Number.isNaN(this.#lastMessageAtMs) ? everyMs : nowMs - this.#lastMessageAtMs;
     this.#usualGapMs = Math.min(usualGapMaxMs, Math.max(everyMs, gapMs, this.#usualGapMs * gapMemory));
-    this.#heardAtMs = nowMs;
+    this.#lastMessageAtMs = nowMs;
   }
 
   /** Time since the last message. */
   silentMs(nowMs: number): number {
-    return nowMs - this.#heardAtMs;
+    return nowMs - this.#lastMessageAtMs;
   }
 
   isSilent(nowMs: number): boolean {
@@ -29,7 +29,7 @@ export class Heartbeat {
 
   /** For a new stream. */
   reset(): void {
-    this.#heardAtMs = Number.NaN;
+    this.#lastMessageAtMs = Number.NaN;
     this.#usualGapMs = everyMs;
   }
 }

@@ -1,16 +1,17 @@
 import type { LookupAnswer } from "../../../gen/latchkey/core/v2/core_pb.js";
 import { fromWireKey, fromWireOwner } from "../../../gen/resources/core/wire.ts";
+import { withTimeout } from "../../ambient/with-timeout.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { Owner } from "../../domain/owner.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
 import type { FeedNews } from "../../store/change-feed.ts";
 import type { Change } from "../../store/changes.ts";
 import type { KeyLookup, LookupOptions, OwnerLookup } from "../../store/key-lookup.ts";
-import { answerOf } from "../wire.ts";
+import { requireAnswer } from "../wire.ts";
 import type { Coordinators } from "./coordinators.ts";
-import { within } from "./within.ts";
 
 export interface RemoteKeysDeps {
   readonly coordinators: Coordinators;
@@ -21,6 +22,7 @@ export interface RemoteKeysDeps {
 
 /** Changed keys and owners that are remembered, to recognise old answers. Their news is a few seconds old at most. */
 const changedMax = 100_000;
+const tooLate = () => new Unavailable("the look-up was not answered in time");
 
 /**
  * Looks keys and owners up at their coordinators. All look-ups of one turn share a message, and those of all edges a
@@ -29,12 +31,10 @@ const changedMax = 100_000;
  */
 export class RemoteKeys implements KeyLookup, OwnerLookup {
   readonly #deps: RemoteKeysDeps;
-  /** The look-ups of this turn. */
-  #keysOfThisTurn = new Map<string, Promise<Key | undefined>>();
-  #ownersOfThisTurn = new Map<string, Promise<Owner | undefined>>();
+  /** The look-ups of this turn: of keys by their digests, of owners by their counters. */
+  #ofThisTurn = new Map<string, Promise<unknown>>();
   readonly #endOfTurn = new EndOfTurn(() => {
-    this.#keysOfThisTurn = new Map();
-    this.#ownersOfThisTurn = new Map();
+    this.#ofThisTurn = new Map();
   });
   /** What has changed, with the transaction of the news; the oldest first. Digests of keys, and counters of owners. */
   readonly #changed = new Map<string, number>();
@@ -45,23 +45,33 @@ export class RemoteKeys implements KeyLookup, OwnerLookup {
   }
 
   findByDigest(digest: string, options?: LookupOptions): Promise<Key | undefined> {
-    return this.#share(this.#keysOfThisTurn, digest, () => this.#lookUpKey(digest, options?.foreign ?? false));
+    return this.#share(digest, async () => {
+      const question = { case: "lookup", value: { digest, isForeign: options?.foreign ?? false } } as const;
+      const answer = requireAnswer(await this.#ask(digest, question), "lookup");
+      if (this.#isOld(digest, answer)) this.#deps.onOldAnswer({ kind: "key", keyId: "", digests: [digest] });
+      return answer.key && fromWireKey(answer.key);
+    });
   }
 
   findOwner(ownerId: string): Promise<Owner | undefined> {
-    return this.#share(this.#ownersOfThisTurn, ownerId, () => this.#lookUpOwner(ownerId));
+    const counter = counterOfOwner(ownerId);
+    return this.#share(counter, async () => {
+      const answer = requireAnswer(await this.#ask(counter, { case: "owner", value: { ownerId } }), "owner");
+      if (this.#isOld(counter, answer)) this.#deps.onOldAnswer({ kind: "owner", ownerId, isNew: false });
+      return answer.owner && fromWireOwner(answer.owner);
+    });
   }
 
-  #share<Found>(ofThisTurn: Map<string, Promise<Found>>, id: string, lookUp: () => Promise<Found>): Promise<Found> {
-    const shared = ofThisTurn.get(id);
+  #share<Found>(id: string, lookUp: () => Promise<Found>): Promise<Found> {
+    const shared = this.#ofThisTurn.get(id) as Promise<Found> | undefined;
     if (shared !== undefined) return shared;
     const found = lookUp();
-    ofThisTurn.set(id, found);
+    this.#ofThisTurn.set(id, found);
     this.#endOfTurn.schedule();
     return found;
   }
 
-  /** What the change feed has told. */
+  /** Called with each answer of the change feed. */
   onNews({ position, changed }: FeedNews): void {
     if (position.epoch !== this.#epoch) this.#changed.clear();
     this.#epoch = position.epoch;
@@ -86,21 +96,8 @@ export class RemoteKeys implements KeyLookup, OwnerLookup {
     return changedAt !== undefined && (feedEpoch !== this.#epoch || feedTransaction < changedAt);
   }
 
-  async #lookUpKey(digest: string, isForeign: boolean): Promise<Key | undefined> {
-    const answer = answerOf(await this.#ask(digest, { case: "lookup", value: { digest, isForeign } }), "lookup");
-    if (this.#isOld(digest, answer)) this.#deps.onOldAnswer({ kind: "key", keyId: "", digests: [digest] });
-    return answer.key && fromWireKey(answer.key);
-  }
-
-  async #lookUpOwner(ownerId: string): Promise<Owner | undefined> {
-    const counter = counterOfOwner(ownerId);
-    const answer = answerOf(await this.#ask(counter, { case: "owner", value: { ownerId } }), "owner");
-    if (this.#isOld(counter, answer)) this.#deps.onOldAnswer({ kind: "owner", ownerId, isNew: false });
-    return answer.owner && fromWireOwner(answer.owner);
-  }
-
   #ask(...question: Parameters<Coordinators["read"]>): ReturnType<Coordinators["read"]> {
     const { coordinators, newDeadline } = this.#deps;
-    return within(newDeadline(), coordinators.read(...question), "the look-up was not answered in time");
+    return withTimeout(coordinators.read(...question), newDeadline(), tooLate);
   }
 }

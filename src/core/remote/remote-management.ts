@@ -1,17 +1,17 @@
+import { withTimeout } from "../../ambient/with-timeout.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { ForwardedAnswer, ForwardedCall } from "../../domain/forwarded-call.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { CheckRootKey, ReadHolders } from "../../store/root-access.ts";
-import { answerOf, type Question, rootKeyMax } from "../wire.ts";
+import { type Question, requireAnswer, rootKeyMax } from "../wire.ts";
 import { fromWireHolders, toWireHoldersRead } from "../wire-holders.ts";
 import { type CarriedOut, fromWireCarriedOut, toWireManagement } from "../wire-management.ts";
 import { fromWireVerdict } from "../wire-verdict.ts";
 import type { Coordinators } from "./coordinators.ts";
-import { within } from "./within.ts";
 
 export interface RemoteManagementDeps {
   readonly coordinators: Coordinators;
-  /** Of this many milliseconds. */
+  /** Starts a deadline that passes after this time. */
   readonly newDeadline: (timeoutMs: number) => Deadline;
   /** Called with what a call has changed. It is answered when this resolves. */
   readonly onChanged: (changed: CarriedOut["changed"]) => Promise<void>;
@@ -25,7 +25,7 @@ const beginsWithinMs = 5000;
 const endsWithinMs = 60_000;
 /** Bodies that are under way. Whoever has a root key can send many. */
 const bytesMax = 4 * 1024 * 1024;
-const late = "the coordinator has not answered in time";
+const tooLate = () => new Unavailable("the coordinator has not answered in time");
 
 /**
  * Management at a coordinator, which knows the root keys and checks the one of each call. This edge knows none. What changes
@@ -43,12 +43,12 @@ export class RemoteManagement {
     const rootKey = presented.reveal();
     if (rootKey.length > rootKeyMax) return undefined;
     const received = await this.#read("root keys", { case: "rootKey", value: { rootKey } });
-    return fromWireVerdict(answerOf(received, "rootKey").verdict);
+    return fromWireVerdict(requireAnswer(received, "rootKey").verdict);
   };
 
   readonly readHolders: ReadHolders = async (rootKey, name) => {
     const key = "keyId" in name ? name.keyId : name.digest;
-    return fromWireHolders(answerOf(await this.#read(key, toWireHoldersRead(rootKey.reveal(), name)), "holders"));
+    return fromWireHolders(requireAnswer(await this.#read(key, toWireHoldersRead(rootKey.reveal(), name)), "holders"));
   };
 
   readonly carryOut = async (call: ForwardedCall, isRead: boolean): Promise<ForwardedAnswer> => {
@@ -75,10 +75,12 @@ export class RemoteManagement {
     const asked = isRead
       ? coordinators.read(call.requestId, question)
       : coordinators.call(call.requestId, question, { isWanted: () => begins.leftMs > 0 });
-    return fromWireCarriedOut(answerOf(await within(newDeadline(endsWithinMs), asked, late), "management"));
+    return fromWireCarriedOut(
+      requireAnswer(await withTimeout(asked, newDeadline(endsWithinMs), tooLate), "management"),
+    );
   }
 
   #read(key: string, question: Question) {
-    return within(this.#deps.newDeadline(beginsWithinMs), this.#deps.coordinators.read(key, question), late);
+    return withTimeout(this.#deps.coordinators.read(key, question), this.#deps.newDeadline(beginsWithinMs), tooLate);
   }
 }

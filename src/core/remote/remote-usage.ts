@@ -1,3 +1,4 @@
+import { withTimeout } from "../../ambient/with-timeout.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -14,7 +15,14 @@ import {
 } from "../../store/usage-ledger.ts";
 import { fromWireOutcome, toWireCharge } from "../wire-charges.ts";
 import type { Coordinators } from "./coordinators.ts";
-import { within } from "./within.ts";
+
+const tooLate = () => new Unavailable("the charge was not answered in time");
+
+interface RemoteUsageDeps {
+  readonly coordinators: Coordinators;
+  readonly waitingRoom: WaitingRoom;
+  readonly newDeadline: () => Deadline;
+}
 
 /**
  * Uses counters at the coordinator. All uses of a counter in one turn of the event loop become one charge, and at the
@@ -22,9 +30,7 @@ import { within } from "./within.ts";
  * is unknown: it is never sent again.
  */
 export class RemoteUsage implements UsageLedger {
-  readonly #coordinators: Coordinators;
-  readonly #waitingRoom: WaitingRoom;
-  readonly #newDeadline: () => Deadline;
+  readonly #deps: RemoteUsageDeps;
   readonly #endOfTurn = new EndOfTurn(() => this.#send());
   /** The charges of this turn in the order in which they are sent: for one subject several if it has many runs. */
   #unsent: UnsentCharge[] = [];
@@ -33,16 +39,14 @@ export class RemoteUsage implements UsageLedger {
   /** Callers that wait for an answer, by subject. */
   readonly #waiting = new Map<string, number>();
 
-  constructor(coordinators: Coordinators, waitingRoom: WaitingRoom, newDeadline: () => Deadline) {
-    this.#coordinators = coordinators;
-    this.#waitingRoom = waitingRoom;
-    this.#newDeadline = newDeadline;
+  constructor(deps: RemoteUsageDeps) {
+    this.#deps = deps;
   }
 
   spend([own, shared]: SpentCounters, cost: number): Promise<Spend> {
     const subject = shared ?? own;
     const waiting = this.#waiting.get(subject) ?? 0;
-    const refusal = this.#waitingRoom.enter(waiting);
+    const refusal = this.#deps.waitingRoom.enter(waiting);
     if (refusal !== undefined) return Promise.reject(refusal);
     this.#waiting.set(subject, waiting + 1);
     return new Promise((resolve, reject) => {
@@ -74,11 +78,11 @@ export class RemoteUsage implements UsageLedger {
   }
 
   async #charge({ subject, runs, callers }: UnsentCharge): Promise<void> {
+    const { coordinators, waitingRoom, newDeadline } = this.#deps;
     let isWanted = true;
     try {
-      const called = this.#coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
-      const received = await within(this.#newDeadline(), called, "the charge was not answered in time");
-      const outcome = fromWireOutcome(received, runs);
+      const called = coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
+      const outcome = fromWireOutcome(await withTimeout(called, newDeadline(), tooLate), runs);
       if (outcome.outcome === "notExecuted")
         throw new Unavailable("the use came too late and was not charged", { nothingDone: true });
       answerCallers(callers, runs, outcome.results);
@@ -86,7 +90,7 @@ export class RemoteUsage implements UsageLedger {
       for (const { reject } of callers) reject(error);
     } finally {
       isWanted = false;
-      this.#waitingRoom.leave(callers.length);
+      waitingRoom.leave(callers.length);
       const left = (this.#waiting.get(subject) ?? 0) - callers.length;
       if (left > 0) this.#waiting.set(subject, left);
       else this.#waiting.delete(subject);
@@ -97,7 +101,7 @@ export class RemoteUsage implements UsageLedger {
 interface UnsentCharge {
   readonly subject: string;
   readonly runs: (ChargeRun & { count: number })[];
-  /** Of all runs, in order. */
+  /** The callers of all runs, in order. */
   readonly callers: Caller[];
 }
 

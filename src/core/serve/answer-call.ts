@@ -3,11 +3,11 @@ import type { ForwardedCall } from "../../domain/forwarded-call.ts";
 import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
 import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
-import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
-import type { KeyLookup, OwnerLookup } from "../../store/key-lookup.ts";
+import type { FeedPosition } from "../../store/change-feed.ts";
 import type { CheckRootKey, ReadHolders } from "../../store/root-access.ts";
 import type { ChargeLedger } from "../../store/usage-ledger.ts";
 import { digest as checkDigest, limitSubject, text } from "../checks.ts";
+import type { Core } from "../core.ts";
 import {
   type Answered,
   fromWireAsk,
@@ -17,7 +17,7 @@ import {
   toWirePermits,
 } from "../wire.ts";
 import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
-import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
+import { checkPosition, plainPosition, toWireNews } from "../wire-feed.ts";
 import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
@@ -25,16 +25,14 @@ import { fromWireReports, toWireWindows } from "../wire-windows.ts";
 import { lateMs } from "./ask-age.ts";
 
 /** What a coordinator answers the calls of its edges with. */
-export interface ServedCore {
+export interface ServedCore extends Pick<Core, "keys" | "changes"> {
   /** What a text allows as a root key, as the store knows it now. */
   readonly checkRootKey: CheckRootKey;
   readonly readHolders: ReadHolders;
   /** Carries out a management call. Never rejects. Resolves to undefined if there is no such method. */
   readonly carryOut: (call: ForwardedCall) => Promise<CarriedOut | undefined>;
-  readonly keys: KeyLookup & OwnerLookup;
   readonly usage: ChargeLedger;
-  readonly windows: WindowHub;
-  readonly changes: ChangeFeed;
+  readonly windows: Pick<WindowHub, "exchange">;
   /** How far the change feed is known; undefined if not at all. */
   readonly feedPosition: () => FeedPosition | undefined;
 }
@@ -91,7 +89,7 @@ export async function answerCall(
       return isLate ? notExecuted : toWireOutcome(await core.usage.charge(subject, runs, expiresAtMs));
     }
     case "feed": {
-      const since = question.value.since && checkPosition(fromWirePosition(question.value.since));
+      const since = question.value.since && checkPosition(plainPosition(question.value.since));
       return { case: "feed", value: toWireNews(await core.changes.read(since)) };
     }
     case "rootKey":

@@ -1,32 +1,44 @@
-/** The open streams of all edges, and whether they are to end. */
+import { waitAtMost } from "../../ambient/with-timeout.ts";
+import type { Change } from "../../store/changes.ts";
+
+/** What one open stream is asked to do. */
+interface OpenStream {
+  /** Resolves when the front has acted on the change, or has gone. */
+  announce(change: Change): Promise<void>;
+}
+
+/** The open streams of all fronts, and whether they are to end. */
 export class FrontStreams {
-  #open = 0;
+  readonly #open = new Set<OpenStream>();
   #isStopping = false;
   #onEmpty: (() => void) | undefined;
 
-  /** The coordinator stops: each stream tells its edge so, and no new one is served. */
+  /** This process stops: each stream announces it, and no new one is served. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
 
   /** A stream has opened. Answers what to call when it has ended. */
-  enter(): () => void {
-    this.#open++;
+  enter(stream: OpenStream): () => void {
+    this.#open.add(stream);
     return () => {
-      this.#open--;
-      if (this.#open === 0) this.#onEmpty?.();
+      this.#open.delete(stream);
+      if (this.#open.size === 0) this.#onEmpty?.();
     };
   }
 
-  /** Asks all edges to end their streams. Resolves when they have, or after `timeoutMs`. */
+  /** Resolves when no front that has a stream serves what was changed as it was. */
+  async announce(change: Change): Promise<void> {
+    await Promise.all([...this.#open].map((stream) => stream.announce(change)));
+  }
+
+  /** Asks all fronts to end their streams. Resolves when they have, or after `timeoutMs`. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
-    if (this.#open === 0) return;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
+    if (this.#open.size === 0) return;
+    const isEmpty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
-      timer = setTimeout(resolve, timeoutMs);
     });
-    clearTimeout(timer);
+    await waitAtMost(timeoutMs, isEmpty);
   }
 }

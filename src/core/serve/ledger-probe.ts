@@ -10,7 +10,7 @@ const defaultAnswerMs = 400;
 /**
  * Knows whether the permit ledger answers: from what is asked of it, and from probes. The lanes themselves are probed,
  * because the ledger can be there for others and not for them. They are probed when they have not answered for a while,
- * and at once when an ask has failed: one failure alone does not show that the ledger is away.
+ * and immediately when an ask has failed: one failure alone does not show that the ledger is away.
  */
 export class LedgerProbe {
   /** The lanes to use, so that their answers count. */

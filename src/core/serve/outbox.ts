@@ -1,12 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   AnswerSchema,
-  KeySchema,
+  ChangeSchema,
   LinkResponseSchema,
   ManagementAnswerSchema,
-  OwnerSchema,
 } from "../../../gen/latchkey/core/v2/core_pb.js";
+import type { Change } from "../../store/changes.ts";
 import type { Answered } from "../wire.ts";
+import { toWireChange } from "../wire-feed.ts";
+import { bytesOf } from "../wire-size.ts";
 
 type Response = MessageInitShape<typeof LinkResponseSchema>;
 type Answer = MessageInitShape<typeof AnswerSchema>;
@@ -19,7 +21,7 @@ const askedMax = 200_000;
 const messageBytesMax = 1024 * 1024;
 /** A longer answer is sent in pieces of this size, one with each message: charges and heartbeats do not wait for all of it. */
 const pieceBytes = 64 * 1024;
-/** Of such answers, in all. An edge that does not take them is cut off. */
+/** The most bytes of such answers that may wait. An edge that does not take them is cut off. */
 const longBytesMax = 64 * 1024 * 1024;
 
 /** What waits to be sent to one edge, and whether the stream is to end. */
@@ -34,6 +36,11 @@ export class Outbox {
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
   #longBytes = 0;
+  #changes: MessageInitShape<typeof ChangeSchema>[] = [];
+  /** How many changes were announced so far. */
+  #changesNumber = 0;
+  /** Announced changes that the front has not acted on yet, the oldest first. */
+  readonly #unseen: { readonly number: number; readonly onSeen: () => void }[] = [];
   #wake: (() => void) | undefined;
 
   /** The edge has ended its stream, and has all its answers. */
@@ -57,6 +64,20 @@ export class Outbox {
     if (this.#answers.length > unsentMax || this.#longBytes > longBytesMax)
       this.close(new Error("the edge does not take its answers"));
     this.wake();
+  }
+
+  /** Resolves when the front has acted on the change, or has gone. */
+  announce(change: Change): Promise<void> {
+    this.#changes.push(toWireChange(change));
+    const number = ++this.#changesNumber;
+    if (this.#changes.length > unsentMax) this.close(new Error("the edge does not take its changes"));
+    this.wake();
+    return new Promise((onSeen) => this.#unseen.push({ number, onSeen }));
+  }
+
+  /** The front has acted on all changes up to this number. */
+  onChangesSeen(number: number): void {
+    while (this.#unseen[0] !== undefined && this.#unseen[0].number <= number) this.#unseen.shift()?.onSeen();
   }
 
   beat(): void {
@@ -85,10 +106,13 @@ export class Outbox {
   take(): Response {
     let count = 0;
     for (let bytes = 0; count < this.#answers.length && bytes < messageBytesMax; count++) {
-      bytes += bytesOf(this.#answers[count] as Answer);
+      bytes += bytesOf(this.#answers[count]?.answer);
     }
-    const response = { answers: [...this.#answers.splice(0, count), ...this.#takePiece()], recalls: [...this.recalls] };
+    const answers = [...this.#answers.splice(0, count), ...this.#takePiece()];
+    const changes = this.#changes;
+    const response = { answers, recalls: [...this.recalls], changes, changesNumber: this.#changesNumber };
     this.recalls.clear();
+    this.#changes = [];
     this.#isBeatDue = false;
     return response;
   }
@@ -107,7 +131,8 @@ export class Outbox {
   }
 
   get #isEmpty(): boolean {
-    return this.#answers.length === 0 && this.#long.length === 0 && this.recalls.size === 0;
+    const isSent = this.#answers.length === 0 && this.#long.length === 0;
+    return isSent && this.recalls.size === 0 && this.#changes.length === 0;
   }
 }
 
@@ -116,33 +141,4 @@ interface LongAnswer {
   readonly answer: MessageInitShape<typeof ManagementAnswerSchema>;
   /** What is left of its message. */
   readonly message: Uint8Array;
-}
-
-/** A character can take three bytes. */
-function textLength({ apiId, ownerId, name, environment, metaJson }: MessageInitShape<typeof KeySchema>): number {
-  return [apiId, ownerId, name, environment, metaJson].reduce((sum, text) => sum + (text?.length ?? 0), 0);
-}
-
-function ownerLength(owner: MessageInitShape<typeof OwnerSchema> | undefined): number {
-  return 300 * (1 + (owner?.apiIds?.length ?? 0) + (owner?.rateLimits?.length ?? 0));
-}
-
-/** About. Only keys with metadata, merged windows and news can be large. */
-function bytesOf({ answer }: Answer): number {
-  switch (answer?.case) {
-    case "lookup":
-      return answer.value?.key ? 400 + 3 * textLength(answer.value.key) : 100;
-    case "windows":
-      return 50 * (answer.value?.news?.length ?? 0);
-    case "owner":
-      return ownerLength(answer.value?.owner);
-    case "feed":
-      return 300 * (answer.value?.changes?.length ?? 0);
-    case "management":
-      return pieceBytes + 150 * (answer.value?.changes?.length ?? 0);
-    case "holders":
-      return 1000 + (answer.value?.key ? 3 * textLength(answer.value.key) : 0) + ownerLength(answer.value?.owner);
-    default:
-      return 200;
-  }
 }

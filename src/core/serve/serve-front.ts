@@ -2,8 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { createPacedWarning } from "../../ambient/paced-lines.ts";
-import { Forbidden } from "../../domain/forbidden.ts";
-import { RootKeyRefused } from "../../domain/root-key-refused.ts";
+import { Forbidden, RootKeyRefused } from "../../domain/root-key.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
 import { InvalidMessage, toWireFailure } from "../wire.ts";
@@ -22,7 +21,7 @@ export interface ServeFrontDeps extends Pick<Ambient, "clock" | "log"> {
 }
 
 const pathMinMs = 0.001;
-/** An edge that hears nothing for much longer takes the coordinator for silent. */
+/** An edge that receives nothing for much longer takes the coordinator for silent. */
 const heartbeatMs = 50;
 
 /**
@@ -36,13 +35,13 @@ export async function* serveFront(
 ): AsyncGenerator<MessageInitShape<typeof LinkResponseSchema>> {
   const outbox = new Outbox();
   const permits = coordinator.join((subject) => outbox.recalls.add(subject) && outbox.wake());
-  const leave = streams.enter();
+  const leave = streams.enter(outbox);
   const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
   const age = new AskAge();
   const warnInvalid = createPacedWarning({ clock, log }, "an edge has sent what this version does not take");
   const read = readAll();
   try {
-    // At once: it says that the coordinator is there.
+    // Immediately: it says that the coordinator is there.
     for (outbox.beat(); ; await outbox.filled()) {
       if (outbox.failure !== undefined) throw outbox.failure;
       if (outbox.isFinished) return;
@@ -55,6 +54,7 @@ export async function* serveFront(
     clearInterval(heartbeat);
     permits.close();
     leave();
+    outbox.onChangesSeen(Number.POSITIVE_INFINITY);
     // The outbox has already got this error.
     read.catch(() => {});
   }
@@ -64,6 +64,7 @@ export async function* serveFront(
       for await (const request of requests) {
         const nowMs = clock.monotonicMs();
         const expiresAtMs = age.expiresAtMs(request, nowMs);
+        outbox.onChangesSeen(request.changesSeen);
         for (const call of request.calls) answer(call, expiresAtMs, nowMs);
       }
       outbox.close();

@@ -1,5 +1,5 @@
 import { type CostRun, grantRuns } from "../../domain/cost-runs.ts";
-import { type PermitAsk, runsMax } from "../../domain/permit-window.ts";
+import { askRunsMax, type PermitAsk } from "../../domain/permit-window.ts";
 
 /**
  * The asks with so many runs together that they can be merged: each keeps its first ones. What is cut off here is asked
@@ -7,8 +7,8 @@ import { type PermitAsk, runsMax } from "../../domain/permit-window.ts";
  */
 export function boundRuns(asks: readonly PermitAsk[]): readonly PermitAsk[] {
   const runs = asks.map(({ waiting }) => waiting.length);
-  if (runs.reduce((sum, count) => sum + count, 0) <= runsMax) return asks;
-  const kept = shareEvenly(runsMax, runs);
+  if (runs.reduce((sum, count) => sum + count, 0) <= askRunsMax) return asks;
+  const kept = shareEvenly(askRunsMax, runs);
   return asks.map((ask, i) => ({ ...ask, waiting: ask.waiting.slice(0, kept[i]) }));
 }
 
@@ -18,9 +18,9 @@ export function boundRuns(asks: readonly PermitAsk[]): readonly PermitAsk[] {
  */
 export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAsk {
   const gen = Math.max(...asks.map((ask) => ask.gen));
-  // All bring the same rule, or none.
-  const brought = asks[0]?.brought;
-  const merged = { waiting: mergeRuns(asks), inAdvance: 0, gen, returned: 0, spent: 0, holders, brought };
+  // All have the same rule, or none.
+  const sentRule = asks[0]?.sentRule;
+  const merged = { waiting: mergeRuns(asks), inAdvance: 0, gen, returned: 0, spent: 0, holders, sentRule };
   for (const ask of asks) {
     merged.inAdvance += ask.inAdvance;
     if (ask.gen !== gen) continue;
@@ -30,7 +30,7 @@ export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAs
   return merged;
 }
 
-/** One run of each: then it costs no more than before, whatever they wait for. */
+/** Equal neighbours become one run: then the ask costs the same, however many callers wait. */
 function mergeRuns(asks: readonly PermitAsk[]): CostRun[] {
   const merged: { cost: number; count: number }[] = [];
   for (const { cost, count } of asks.flatMap(({ waiting }) => waiting)) {

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { SavedWindow } from "../../domain/saved-window.ts";
+import type { SavedWindow } from "../../domain/window-rows.ts";
 
 /** The windows of a replica that has ended, for the one that takes its place. */
 export interface SavedWindows {

@@ -6,7 +6,7 @@ export const reportsMax = 500;
 
 /** Where replicas meet and merge what they have counted. Losing it costs accuracy, never a decision. */
 export interface WindowHub {
-  /** Whether reports can be sent at all just now. */
+  /** Whether any report can be sent now. */
   readonly isReachable: boolean;
   /** Whether every report could be sent: of several servers none is away. */
   readonly isWhole: boolean;
@@ -26,10 +26,42 @@ export interface SubjectReport {
 
 export interface HubAnswer {
   readonly news: readonly (WindowNews | undefined)[];
-  /** Another one than before: the hub has forgotten what it was told. */
+  /** It changes when the hub has lost the reports. */
   readonly epoch: string;
   /** Why some reports came to nothing, in a word, where the hub has answered them. */
   readonly refusal?: string | undefined;
+}
+
+/**
+ * Sends each report to its server, and puts the answers together. Reports without a server, or whose server fails, come to
+ * nothing. Without reports, all servers given are asked whether they still have the earlier ones.
+ */
+export async function exchangeWithEach<Server>(
+  reports: readonly SubjectReport[],
+  servers: readonly (Server | undefined)[],
+  exchange: (server: Server, reports: readonly SubjectReport[]) => Promise<Omit<HubAnswer, "epoch">>,
+) {
+  const indicesOf = Map.groupBy(servers.keys(), (i) => servers[i]);
+  indicesOf.delete(undefined);
+  const news: HubAnswer["news"][number][] = reports.map(() => undefined);
+  const failures: unknown[] = [];
+  let refusal: string | undefined;
+  const exchanges = [...indicesOf].map(async ([server, indices]) => {
+    try {
+      const answer = await exchange(
+        server as Server,
+        indices.flatMap((i) => reports[i] ?? []),
+      );
+      refusal ??= answer.refusal;
+      answer.news.forEach((each, i) => {
+        news[indices[i] as number] = each;
+      });
+    } catch (error) {
+      failures.push(error);
+    }
+  });
+  await Promise.all(exchanges);
+  return { news, refusal, failures, asked: exchanges.length };
 }
 
 export interface MemoryHubOptions {
@@ -38,18 +70,18 @@ export interface MemoryHubOptions {
   readonly windowsMax: number;
   /** For free-standing subjects, besides those for all others. */
   readonly freeStandingMax: number;
-  /** Another one with every start. */
+  /** It changes with every start. */
   readonly epoch?: string;
 }
 
 /** Replicas that count in one window at most: as many as can be connected. */
 const replicasMax = 1000;
-/** How often it looks for windows that are over: at a twentieth of all that it has, or at this many. */
+/** How often it removes windows that are over. Each sweep checks a twentieth of all windows, at least this many. */
 const sweepEveryMs = 100;
 const sweepMin = 1000;
 
 /**
- * Replicas meet in the memory of a coordinator. It holds a bounded number of windows, of which an API has a part as in the
+ * A hub in the memory of a coordinator. It holds a bounded number of windows, of which an API has a part as in the
  * tables of replicas. A report that finds no place comes to nothing: its replica goes on counting by itself. Windows that are
  * known are merged as ever, and those that are over make room.
  */
@@ -61,7 +93,7 @@ export class MemoryHub implements WindowHub {
   readonly #windows = new Map<string, SharedWindow & { readonly share: ApiShare }>();
   #sweep = this.#windows.entries();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
-  #epoch: string;
+  readonly #epoch: string;
 
   constructor({ nowMs, windowsMax, freeStandingMax, epoch = "" }: MemoryHubOptions) {
     this.#nowMs = nowMs;
@@ -74,11 +106,6 @@ export class MemoryHub implements WindowHub {
     this.#sweepIfDue(nowMs);
     const news = reports.map((each) => this.#merge(each, nowMs));
     return { news, epoch: this.#epoch, refusal: news.includes(undefined) ? "the coordinator is full" : undefined };
-  }
-
-  forget(): void {
-    for (const subject of this.#windows.keys()) this.#delete(subject);
-    this.#epoch += "'";
   }
 
   #merge({ subject, apiId, report }: SubjectReport, nowMs: number): WindowNews | undefined {
@@ -94,7 +121,7 @@ export class MemoryHub implements WindowHub {
   #sweepIfDue(nowMs: number): void {
     if (nowMs - this.#sweptAtMs < sweepEveryMs) return;
     this.#sweptAtMs = nowMs;
-    for (let looks = Math.max(sweepMin, Math.ceil(this.#windows.size / 20)); looks > 0; looks--) {
+    for (let left = Math.max(sweepMin, Math.ceil(this.#windows.size / 20)); left > 0; left--) {
       const next = this.#sweep.next();
       if (next.done) {
         this.#sweep = this.#windows.entries();

@@ -1,12 +1,10 @@
 import type { Ambient } from "../../ambient/ambient.ts";
-import type { Clock } from "../../ambient/clock.ts";
-import type { Log } from "../../ambient/log.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
+import { Troubles } from "../../ambient/troubles.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
-import type { WindowListener } from "./window-counter.ts";
+import type { WindowListener } from "./local-limiter.ts";
 import { reportsMax, type SubjectReport, type WindowHub } from "./window-hub.ts";
 
-/** Batches under way at once; what is urgent beyond them waits for the next tick. */
+/** Batches under way at the same time; what is urgent beyond them waits for the next tick. */
 const batchesMax = 16;
 
 interface WindowSyncDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
@@ -17,16 +15,11 @@ interface WindowSyncDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
 
 /**
  * Keeps this replica's windows and the others' in step, in the background. A window is reported with the next tick
- * after it changed, or at once where that matters; never twice at the same time. What could not be sent, or came to
+ * after it changed, or immediately where that matters; never twice at the same time. What could not be sent, or came to
  * nothing, is sent later, as it is then: nothing queues but the numbers of changed windows.
  */
 export class WindowSync implements WindowListener {
-  readonly #table: WindowTable;
-  readonly #hub: WindowHub;
-  readonly #replica: string;
-  readonly #clock: Clock;
-  readonly #metrics: Metrics;
-  readonly #log: Log;
+  readonly #deps: WindowSyncDeps;
   /** For the next tick; each slot at most once, in this list or the next one, as its mark says. */
   #changed: number[] = [];
   /** Those whose last report failed. While reports fail, a tick sends one batch of them, so that failing stays cheap. */
@@ -34,26 +27,21 @@ export class WindowSync implements WindowListener {
   #hasFailedSinceTick = false;
   /** Windows whose last report failed. */
   #failing = 0;
-  /** Why, as far as the log has been told. */
-  readonly #toldReasons = new Set<string>();
+  readonly #troubles: Troubles;
   #urgent: number[] = [];
   readonly #marks: Uint8Array;
   #batchesUnderWay = 0;
   #epoch: string | undefined;
 
   constructor(deps: WindowSyncDeps) {
-    this.#table = deps.table;
-    this.#hub = deps.hub;
-    this.#replica = deps.replica;
-    this.#clock = deps.clock;
-    this.#metrics = deps.metrics;
-    this.#log = deps.log;
+    this.#deps = deps;
+    this.#troubles = new Troubles(deps.log);
     this.#marks = new Uint8Array(deps.table.slotsMax);
   }
 
-  /** Whether the other replicas hear of every window. */
+  /** Whether every window is reported to the other replicas. */
   get isUp(): boolean {
-    return this.#hub.isWhole && this.#failing === 0;
+    return this.#deps.hub.isWhole && this.#failing === 0;
   }
 
   changed(slot: number, urgent: boolean): void {
@@ -62,7 +50,7 @@ export class WindowSync implements WindowListener {
       this.#changed.push(slot);
       this.#marks[slot] = mark | isListed;
     }
-    if (!urgent || (mark & (isUrgent | isUnderWay | isFailing)) !== 0 || !this.#hub.isReachable) return;
+    if (!urgent || (mark & (isUrgent | isUnderWay | isFailing)) !== 0 || !this.#deps.hub.isReachable) return;
     this.#marks[slot] = mark | isListed | isUrgent;
     this.#urgent.push(slot);
     // After the requests of this turn, which may make others urgent too.
@@ -71,14 +59,14 @@ export class WindowSync implements WindowListener {
 
   /** Reports everything that has changed. Resolves when the answers are in, or will not come; never rejects. */
   async tick(): Promise<void> {
-    if (!this.#hub.isReachable) return;
+    if (!this.#deps.hub.isReachable) return;
     const retried = this.#toRetry.splice(0, this.#hasFailedSinceTick ? reportsMax : this.#toRetry.length);
     this.#hasFailedSinceTick = false;
     const slots = retried.length === 0 ? this.#changed : [...retried, ...this.#changed];
     this.#changed = [];
     for (const slot of slots) this.#unmark(slot, isListed);
     const batches: Promise<void>[] = [];
-    // An empty batch too: it asks whether the hub still knows what it was told.
+    // An empty batch too: it asks whether the hub still has the earlier reports.
     for (let i = 0; i === 0 || i < slots.length; i += reportsMax)
       batches.push(this.#send(slots.slice(i, i + reportsMax)));
     await Promise.all(batches);
@@ -94,7 +82,7 @@ export class WindowSync implements WindowListener {
   }
 
   async #send(slots: readonly number[]): Promise<void> {
-    const sentAtMs = this.#clock.monotonicMs();
+    const sentAtMs = this.#deps.clock.monotonicMs();
     const sent: (SubjectReport & { readonly slot: number })[] = [];
     for (const slot of slots) {
       const mark = this.#marks[slot] as number;
@@ -103,41 +91,47 @@ export class WindowSync implements WindowListener {
         this.changed(slot, false);
         continue;
       }
-      const report = this.#table.report(slot, this.#replica, sentAtMs);
+      const report = this.#deps.table.rows.report(slot, this.#deps.replica, sentAtMs);
       if (report === undefined) {
         this.#succeed(slot);
         continue;
       }
       this.#marks[slot] = mark | isUnderWay;
-      sent.push({ slot, subject: this.#table.idOf(slot), apiId: this.#table.apiIdOf(slot), report });
+      sent.push({ slot, subject: this.#deps.table.idOf(slot), apiId: this.#deps.table.apiIdOf(slot), report });
     }
     this.#batchesUnderWay++;
     try {
-      const { news, epoch, refusal } = await this.#hub.exchange(sent);
-      const nowMs = this.#clock.monotonicMs();
+      const { news, epoch, refusal } = await this.#deps.hub.exchange(sent);
+      const nowMs = this.#deps.clock.monotonicMs();
       let failed = 0;
       sent.forEach(({ slot, subject, report }, i) => {
         this.#unmark(slot, isUnderWay);
-        const told = news[i];
-        if (told === undefined) {
+        const received = news[i];
+        if (received === undefined) {
           failed++;
           this.#fail(slot);
           return;
         }
         this.#succeed(slot);
-        if (this.#table.idOf(slot) === subject) this.#table.learn(slot, report, told, sentAtMs, nowMs);
+        if (this.#deps.table.idOf(slot) === subject)
+          this.#deps.table.rows.learn(slot, report, received, sentAtMs, nowMs);
       });
-      this.#metrics.windowsSynced("merged", sent.length - failed);
-      if (failed > 0) this.#metrics.windowsSynced("failed", failed);
-      if (failed > 0 && refusal !== undefined) this.#complain(refusal);
-      if (epoch !== this.#epoch) this.#tellAgain(epoch);
+      this.#deps.metrics.windowsSynced("merged", sent.length - failed);
+      if (failed > 0) this.#deps.metrics.windowsSynced("failed", failed);
+      if (failed > 0 && refusal !== undefined)
+        this.#troubles.begin(
+          "some rate-limit windows cannot be told to the other replicas",
+          { reason: refusal },
+          refusal,
+        );
+      if (epoch !== this.#epoch) this.#reportAgain(epoch);
     } catch {
       // The hub's own link says why, once. The windows stay as they are and are reported when it is back.
       for (const { slot } of sent) {
         this.#unmark(slot, isUnderWay);
         this.#fail(slot);
       }
-      this.#metrics.windowsSynced("failed", sent.length);
+      this.#deps.metrics.windowsSynced("failed", sent.length);
     } finally {
       this.#batchesUnderWay--;
     }
@@ -156,22 +150,13 @@ export class WindowSync implements WindowListener {
     if (((this.#marks[slot] as number) & isFailing) === 0) return;
     this.#unmark(slot, isFailing);
     this.#failing--;
-    if (this.#failing > 0 || this.#toldReasons.size === 0) return;
-    this.#toldReasons.clear();
-    this.#log.info("all rate-limit windows are told to the other replicas again");
-  }
-
-  /** Each reason once, until all windows have been told again. */
-  #complain(reason: string): void {
-    if (this.#toldReasons.has(reason)) return;
-    this.#toldReasons.add(reason);
-    this.#log.warn("some rate-limit windows cannot be told to the other replicas", { reason });
+    if (this.#failing === 0) this.#troubles.end("all rate-limit windows are told to the other replicas again");
   }
 
   /** The hub has lost its data. Reports all windows again, also those without new verifications. */
-  #tellAgain(epoch: string): void {
+  #reportAgain(epoch: string): void {
     this.#epoch = epoch;
-    for (const slot of this.#table.slotsInUse()) this.changed(slot, false);
+    for (const slot of this.#deps.table.slotsInUse()) this.changed(slot, false);
   }
 
   #unmark(slot: number, mark: number): void {
@@ -179,7 +164,7 @@ export class WindowSync implements WindowListener {
   }
 }
 
-/** What a slot's mark says of it. */
+/** The bits of a slot's mark. */
 const isListed = 1;
 const isUrgent = 2;
 const isUnderWay = 4;

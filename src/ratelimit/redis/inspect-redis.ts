@@ -3,7 +3,7 @@ import type { RedisAddress } from "../../domain/redis-url.ts";
 import { connectRedis, createRedis, locateServer, type RedisAccess, readSlots } from "./locate-server.ts";
 import { checkInfo, readInfo } from "./redis-connection.ts";
 
-/** What a Redis server says of itself. */
+/** What a Redis server reports about itself. */
 export interface RedisFacts {
   /** `host:port`. */
   readonly address: string;

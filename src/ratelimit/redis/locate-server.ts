@@ -17,7 +17,7 @@ export type Locate = () => Promise<RedisAddress>;
 /** Where the one server is, or the master, or the node of a cluster that serves this slot. */
 export function locateServer(access: RedisAccess, slot: number): Locate {
   const { servers } = access;
-  // From another one each time: one that answers wrongly must not be believed for ever.
+  // From another one each time: one that answers wrongly must not be believed forever.
   let turn = 0;
   const addresses = () => rotate(servers.addresses, turn++);
   if (servers.kind === "sentinel") return () => askSentinels(access, addresses());
@@ -90,7 +90,7 @@ export class WrongServer extends Error {
 }
 
 /** A few words for the log. Messages are not for it: a server's can repeat what was sent, and Node's hold addresses. */
-export function reasonOf(error: Error): string {
+export function redisReason(error: Error): string {
   if (isReply(error)) return /^[A-Z]+(?=\s|$)/.exec(error.message)?.[0] ?? "ERR";
   if (error instanceof WrongServer || ioredisMessages.has(error.message)) return error.message;
   return (error as NodeJS.ErrnoException).code ?? error.name;
@@ -144,7 +144,7 @@ function askSentinels(access: RedisAccess, addresses: readonly RedisAddress[]): 
   });
 }
 
-/** The first answer; throws what the last of them said. */
+/** The first answer. Throws the error of the last server if none has answered. */
 async function askAny<Answer>(
   access: RedisAccess,
   addresses: readonly RedisAddress[],

@@ -1,13 +1,16 @@
 import type { Redis } from "ioredis";
 import type { Ambient } from "../../ambient/ambient.ts";
+import { withTimeout } from "../../ambient/with-timeout.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { Change, ChangeAudience } from "../../store/changes.ts";
 import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
 import { checkServer, RedisConnection } from "./redis-connection.ts";
 
 const heartbeatMs = 250;
-/** Without a heartbeat of its own for this long, a replica may be missing what others say. */
-const silenceMaxMs = 1000;
+/** After so many heartbeats in a row that did not arrive, a replica may be missing the messages of others. */
+const silentBeatsMax = 4;
+const firstHeartbeatMs = 1000;
 
 export interface RedisChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly access: RedisAccess;
@@ -18,7 +21,7 @@ export interface RedisChangesOptions extends Pick<Ambient, "clock" | "log" | "me
 
 /**
  * Carries messages about changes over Redis' publish and subscribe. A message that gets lost does no harm: the change
- * feed tells every replica of the change, a little later. To know whether messages arrive, each replica listens for
+ * feed brings the change to every replica, a little later. To know whether messages arrive, each replica listens for
  * heartbeats that it sends to itself on the same path. When they stop, `isUp` says so, and the connection is renewed.
  *
  * In a cluster all replicas publish and subscribe at the node that serves the channel's name as a key. Any node would
@@ -28,12 +31,16 @@ export class RedisChanges implements ChangeAudience {
   readonly #options: RedisChangesOptions;
   readonly #publisher: RedisConnection;
   readonly #subscriber: RedisConnection;
-  #hearing: Redis | undefined;
+  #subscribed: Redis | undefined;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #channel: string;
   readonly #heartbeatChannel: string;
-  #heardAtMs: number;
-  /** Who waits for the next heartbeat to be heard. */
+  /**
+   * Heartbeats that were due since the last message. Counted instead of measuring the silence: a pause of this process,
+   * in which it sends none, must not look like a Redis that is silent.
+   */
+  #silentBeats = 0;
+  /** Called with each heartbeat that arrives. */
   #onHeartbeat: () => void = () => {};
   #isBeating = false;
 
@@ -41,7 +48,6 @@ export class RedisChanges implements ChangeAudience {
     this.#options = options;
     this.#channel = channelIn(options.access.servers.database);
     this.#heartbeatChannel = `${this.#channel}:heartbeat:${options.replica}`;
-    this.#heardAtMs = Number.NEGATIVE_INFINITY;
     const locate = () => locateServer(options.access, slotOf(this.#channel));
     this.#publisher = new RedisConnection({
       ...options,
@@ -54,31 +60,37 @@ export class RedisChanges implements ChangeAudience {
       locate: locate(),
       purpose: "key-changes-heard",
       onConnect: async (redis) => {
-        this.#hearing = redis;
+        this.#subscribed = redis;
         redis.on("message", (from: string, message: string) => {
-          // One that was given up may still say something, which is no sign of the new one's life.
-          if (this.#hearing === redis) this.#hear(from, message);
+          // Messages on a connection that was given up do not show that the new one works.
+          if (this.#subscribed === redis) this.#onMessage(from, message);
         });
         await redis.subscribe(this.#channel, this.#heartbeatChannel);
-        const heard = this.#nextHeartbeat();
+        const received = new Promise<void>((resolve) => {
+          this.#onHeartbeat = resolve;
+        });
         void this.#beat();
-        await heard;
+        const deadline = new Deadline(options.clock, firstHeartbeatMs);
+        await withTimeout(received, deadline, () => new WrongServer("no heartbeat"));
       },
     });
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref();
   }
 
-  /** Whether changes that others make are heard of at once. */
+  /** Whether changes that others make arrive immediately. */
   get isUp(): boolean {
-    return this.#subscriber.isUp && this.#options.clock.monotonicMs() - this.#heardAtMs <= silenceMaxMs;
+    return this.#subscriber.isUp && this.#silentBeats <= silentBeatsMax;
   }
 
   async broadcast(change: Change): Promise<void> {
-    if (await this.#publish({ from: this.#options.replica, change })) {
+    const message: Message = { from: this.#options.replica, change };
+    try {
+      await this.#publisher.redis.publish(this.#channel, JSON.stringify(message));
       this.#options.metrics.keyChange("announced");
-      return;
+    } catch (error) {
+      this.#publisher.renew(error as Error);
+      this.#options.metrics.keyChange("unsent");
     }
-    this.#options.metrics.keyChange("unsent");
   }
 
   close(): void {
@@ -87,17 +99,8 @@ export class RedisChanges implements ChangeAudience {
     this.#subscriber.close();
   }
 
-  async #publish(message: Message): Promise<boolean> {
-    try {
-      await this.#publisher.redis.publish(this.#channel, JSON.stringify(message));
-      return true;
-    } catch (error) {
-      this.#publisher.renew(error as Error);
-      return false;
-    }
-  }
-
   async #beat(): Promise<void> {
+    this.#silentBeats++;
     if (this.#subscriber.isUp && !this.isUp) this.#subscriber.renew(new WrongServer("no heartbeat"));
     // One at a time: a slow link would fill up.
     if (this.#isBeating || !this.#publisher.isUp) return;
@@ -121,27 +124,16 @@ export class RedisChanges implements ChangeAudience {
     await redis.publish(this.#heartbeatChannel, "");
   }
 
-  /** Rejects if none is heard for as long as silence may last. */
-  #nextHeartbeat(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new WrongServer("no heartbeat")), silenceMaxMs).unref();
-      this.#onHeartbeat = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-
-  #hear(from: string, message: string): void {
-    this.#heardAtMs = this.#options.clock.monotonicMs();
+  #onMessage(from: string, message: string): void {
+    this.#silentBeats = 0;
     if (from !== this.#channel) {
       this.#onHeartbeat();
       return;
     }
-    const heard = parse(message);
-    if (heard === undefined || heard.from === this.#options.replica) return;
+    const received = parse(message);
+    if (received === undefined || received.from === this.#options.replica) return;
     this.#options.metrics.keyChange("heard");
-    this.#options.onChange(heard.change);
+    this.#options.onChange(received.change);
   }
 }
 
@@ -155,7 +147,7 @@ interface Message {
   readonly change: Change;
 }
 
-/** Undefined for a message that we do not understand. It is ignored: the change feed tells what has changed. */
+/** Undefined for a message that we do not understand. It is ignored: the change feed has the change too. */
 function parse(message: string): Message | undefined {
   try {
     const { from, change } = JSON.parse(message) as Message;

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Log } from "../../ambient/log.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
-import { connectRedis, createRedis, type Locate, type RedisAccess, reasonOf, WrongServer } from "./locate-server.ts";
+import { connectRedis, createRedis, type Locate, type RedisAccess, redisReason, WrongServer } from "./locate-server.ts";
 import { RedisTroubles } from "./redis-troubles.ts";
 
 export interface RedisConnectionOptions {
@@ -19,7 +19,7 @@ export interface RedisConnectionOptions {
 
 const retryMinMs = 100;
 const retryMaxMs = 1000;
-/** How often it is looked up whether the connection still leads to the right server. */
+/** How often to check whether the connection still leads to the right server. */
 const relocateMs = 5000;
 
 /**
@@ -83,25 +83,25 @@ export class RedisConnection {
         if (this.#redis === created) this.#giveUp(new Error("Connection is closed."));
       });
       await onConnect(created, await checkServer(created));
-      if (this.#redis === created && !this.#closed) this.#arrive();
+      if (this.#redis === created && !this.#closed) this.#onConnected();
     } catch (error) {
       if (this.#redis === redis) this.#giveUp(error as Error);
     }
   }
 
-  #arrive(): void {
+  #onConnected(): void {
     this.#isUp = true;
     this.#tries = 0;
-    this.#troubles.end(this.#fields());
+    this.#troubles.end("Redis is back", this.#fields());
   }
 
   #giveUp(error: Error): void {
     this.#isUp = false;
-    // A link that is dead closes late: nothing is heard of this connection any more.
+    // A link that is dead closes late: from here on its events are ignored.
     this.#redis?.disconnect();
     this.#redis = undefined;
     if (this.#closed) return;
-    this.#troubles.tell(error, this.#fields());
+    this.#troubles.warn(error, this.#fields());
     const delayMs = Math.min(retryMaxMs, retryMinMs * 2 ** Math.min(this.#tries++, 10));
     this.#retry = setTimeout(() => void this.#connect(), delayMs).unref();
   }
@@ -115,8 +115,8 @@ export class RedisConnection {
   }
 
   #fields() {
-    const { purpose, access } = this.#options;
-    if (access.servers.kind === "single" || this.#address === undefined) return { purpose };
+    const { purpose } = this.#options;
+    if (this.#address === undefined) return { purpose };
     return { purpose, server: `${this.#address.host}:${this.#address.port}` };
   }
 }
@@ -128,10 +128,10 @@ export async function checkServer(redis: Redis): Promise<string> {
   return /^run_id:(\w+)/m.exec(info)?.[1] ?? "";
 }
 
-/** What the server says of itself; empty if this user may not ask. Errors of later commands will show what is wrong. */
+/** What the server reports about itself; empty if this user may not ask. Errors of later commands will show what is wrong. */
 export function readInfo(redis: Redis): Promise<string> {
   return redis.info().catch((error: Error) => {
-    if (reasonOf(error) === "NOPERM") return "";
+    if (redisReason(error) === "NOPERM") return "";
     throw error;
   });
 }

@@ -1,24 +1,11 @@
-import type { Log, LogFields } from "../../ambient/log.ts";
-import { isReply, reasonOf } from "./locate-server.ts";
+import type { LogFields } from "../../ambient/log.ts";
+import { Troubles } from "../../ambient/troubles.ts";
+import { isReply, redisReason } from "./locate-server.ts";
 
-/** Tells the log why Redis cannot be used: each reason once, until it can be used again. */
-export class RedisTroubles {
-  readonly #log: Log;
-  readonly #toldReasons = new Set<string>();
-
-  constructor(log: Log) {
-    this.#log = log;
-  }
-
-  tell(error: Error, fields: LogFields): void {
-    const reason = reasonOf(error);
-    if (this.#toldReasons.has(reason)) return;
-    this.#toldReasons.add(reason);
-    this.#log.warn(isReply(error) ? "Redis refuses" : "Redis is away", { ...fields, reason });
-  }
-
-  end(fields: LogFields): void {
-    if (this.#toldReasons.size > 0) this.#log.info("Redis is back", fields);
-    this.#toldReasons.clear();
+/** Logs why Redis cannot be used: each reason once, until it can be used again. */
+export class RedisTroubles extends Troubles {
+  warn(error: Error, fields: LogFields): void {
+    const reason = redisReason(error);
+    this.begin(isReply(error) ? "Redis refuses" : "Redis is away", { ...fields, reason }, reason);
   }
 }

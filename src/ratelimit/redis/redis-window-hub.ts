@@ -1,7 +1,7 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
-import type { HubAnswer, SubjectReport, WindowHub } from "../local/window-hub.ts";
+import { exchangeWithEach, type HubAnswer, type SubjectReport, type WindowHub } from "../local/window-hub.ts";
 import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners, WrongServer } from "./locate-server.ts";
 import { RedisTroubles } from "./redis-troubles.ts";
 import { RedisWindowNode, windowNameOf } from "./redis-window-node.ts";
@@ -22,7 +22,7 @@ export class RedisWindowHub implements WindowHub {
   #nodes: ReadonlyMap<string, RedisWindowNode> = new Map();
   /** Undefined: one server has everything. */
   #owners: SlotOwners | undefined;
-  /** Of the cluster as a whole; the nodes' connections tell of their own. */
+  /** Those of the cluster as a whole; the connections of the nodes log their own. */
   readonly #troubles: RedisTroubles;
   readonly #refresh: NodeJS.Timeout | undefined;
   #refreshes = 0;
@@ -54,30 +54,12 @@ export class RedisWindowHub implements WindowHub {
   }
 
   async exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
-    const indicesOf = new Map<RedisWindowNode, number[]>();
-    // Without reports the question is whether they still know what they were told: a question to all of them.
-    if (reports.length === 0) for (const node of this.#nodes.values()) if (node.isUp) indicesOf.set(node, []);
-    reports.forEach(({ subject }, i) => {
-      const node = this.#nodeOf(subject);
-      if (node === undefined || !node.isUp) return;
-      const indices = indicesOf.get(node);
-      if (indices) indices.push(i);
-      else indicesOf.set(node, [i]);
-    });
-    if (indicesOf.size === 0) throw new Error("Redis is away");
-    const news: HubAnswer["news"][number][] = reports.map(() => undefined);
-    let refusal: string | undefined;
-    const tell = async ([node, indices]: [RedisWindowNode, number[]]) => {
-      const answer = await node.exchange(indices.map((i) => reports[i] as SubjectReport));
-      refusal ??= answer.refusal;
-      indices.forEach((index, i) => {
-        news[index] = answer.news[i];
-      });
-    };
-    const told = await Promise.allSettled([...indicesOf].map(tell));
-    const failed = told.find((outcome) => outcome.status === "rejected");
-    if (failed) this.#isStale = true;
-    if (failed && told.every(({ status }) => status === "rejected")) throw failed.reason;
+    const nodes =
+      reports.length === 0 ? [...this.#nodes.values()] : reports.map(({ subject }) => this.#nodeOf(subject));
+    const up = nodes.map((node) => (node?.isUp ? node : undefined));
+    const { news, refusal, asked, failures } = await exchangeWithEach(reports, up, (node, sent) => node.exchange(sent));
+    if (failures.length > 0) this.#isStale = true;
+    if (failures.length === asked) throw failures[0] ?? new Error("Redis is away");
     const epoch = [...this.#nodes].map(([address, node]) => `${address} ${node.epoch}`).join();
     return { news, epoch, refusal };
   }
@@ -102,7 +84,7 @@ export class RedisWindowHub implements WindowHub {
   }
 
   async #refreshIfDue(): Promise<void> {
-    if (this.isWhole && !this.#isStale) this.#troubles.end({ purpose: "windows" });
+    if (this.isWhole && !this.#isStale) this.#troubles.end("Redis is back", { purpose: "windows" });
     const isDue = this.#isStale || !this.isWhole || this.#refreshes % refreshesWhileWell === 0;
     this.#refreshes++;
     if (!isDue || this.#isRefreshing) return;
@@ -113,17 +95,17 @@ export class RedisWindowHub implements WindowHub {
       // Nodes found later count as well: those that were named at the start may all be gone one day.
       const known = [...access.servers.addresses, ...new Set(this.#owners?.filter((owner) => owner !== undefined))];
       const owners = await readSlots(access, rotate(known, this.#refreshes));
-      if (!this.#closed) this.#follow(owners);
+      if (!this.#closed) this.#connectTo(owners);
     } catch (error) {
       this.#isStale = true;
-      if (!this.#closed) this.#troubles.tell(error as Error, { purpose: "windows" });
+      if (!this.#closed) this.#troubles.warn(error as Error, { purpose: "windows" });
     } finally {
       this.#isRefreshing = false;
     }
   }
 
   /** Connects to masters that are new and leaves those that are gone. */
-  #follow(owners: SlotOwners): void {
+  #connectTo(owners: SlotOwners): void {
     const nodes = new Map<string, RedisWindowNode>();
     for (const [name, { address, key }] of mastersOf(owners)) {
       const known = this.#nodes.get(name);
@@ -132,7 +114,7 @@ export class RedisWindowHub implements WindowHub {
     for (const [name, node] of this.#nodes) {
       if (nodes.get(name) === node) continue;
       if (!node.isUp)
-        this.#troubles.tell(new WrongServer("another server took its place"), { purpose: "windows", server: name });
+        this.#troubles.warn(new WrongServer("another server took its place"), { purpose: "windows", server: name });
       node.close();
     }
     this.#nodes = nodes;

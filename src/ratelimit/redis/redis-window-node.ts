@@ -3,12 +3,12 @@ import { sha1 } from "../../ambient/crypto.ts";
 import type { Random } from "../../ambient/random.ts";
 import type { WindowNews } from "../../domain/shared-window.ts";
 import type { SubjectReport } from "../local/window-hub.ts";
-import { reasonOf } from "./locate-server.ts";
+import { redisReason } from "./locate-server.ts";
 import { mergeScript } from "./merge-script.ts";
 import { RedisConnection, type RedisConnectionOptions } from "./redis-connection.ts";
 
 export interface RedisWindowNodeOptions extends Omit<RedisConnectionOptions, "purpose" | "onConnect"> {
-  /** A key of this server that tells whether it has lost its data. */
+  /** A key of this server that shows whether it has lost its data. */
   readonly epochKey: string;
   readonly random: Random;
   /** A window belongs to another server by now. */
@@ -60,7 +60,7 @@ export class RedisWindowNode {
     return this.#connection.isUp;
   }
 
-  /** Another one than before: the server has lost what it was told, or is another server, which may never have heard of it. */
+  /** It changes if the server has lost the reports, or is another server, which may never have had them. */
   get epoch(): string {
     return `${this.#runId} ${this.#epoch}`;
   }
@@ -88,7 +88,7 @@ export class RedisWindowNode {
     for (const error of refusals) this.#handleRefusal(error);
     return {
       news: merged.map(([error, reply]) => (error ? undefined : newsOf(reply as MergeReply))),
-      refusal: refusals[0] && reasonOf(refusals[0]),
+      refusal: refusals[0] && redisReason(refusals[0]),
     };
   }
 
@@ -96,12 +96,12 @@ export class RedisWindowNode {
     this.#connection.close();
   }
 
-  /** Tells the epoch, by a write that is refused when windows would be: a full server still reads. */
+  /** Reads the epoch, by a write that is refused when windows would be: a full server still reads. */
   #probe(redis: Redis) {
     return redis.pipeline().setnx(this.epochKey, this.#nextEpoch).get(this.epochKey);
   }
 
-  /** Throws what the server said in place of an answer to the probe. */
+  /** Throws the error that the server has answered to the probe. */
   #keepEpoch(results: [error: Error | null, result: unknown][] | null): void {
     const [claimed, kept] = results ?? [];
     const error = claimed?.[0] ?? kept?.[0];
@@ -111,7 +111,7 @@ export class RedisWindowNode {
   }
 
   #handleRefusal(error: Error): void {
-    const reason = reasonOf(error);
+    const reason = redisReason(error);
     // A new connection begins by sending the script.
     if (reason === "NOSCRIPT") this.#connection.renew(error);
     if (reason === "MOVED" || reason === "ASK") this.#options.onMoved();

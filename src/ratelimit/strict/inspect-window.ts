@@ -29,7 +29,7 @@ export async function inspectWindow(
     const waitedMs = clock.monotonicMs() - beganMs;
     roundTripMs ??= waitedMs;
     const { left, outstanding } = answer;
-    // If the cost fits already, or never will, only the number that is shown can still change.
+    // If the cost fits already, or never will, only the displayed number can still change.
     const isDecided = cost <= left || cost > left + outstanding;
     const waitMaxMs = isDecided ? tuning.holdMs + 3 * roundTripMs : permitTimeoutMs(roundTripMs);
     if (outstanding === 0 || waitedMs >= waitMaxMs) return answer;

@@ -1,13 +1,52 @@
+import type { Picked } from "../../domain/cost-queue.ts";
+import type { Deadline } from "../../domain/deadlines.ts";
+import { isIdle, PermitPool, type Shortage } from "../../domain/permit-pool.ts";
+import type { PermitRule } from "../../domain/permit-window.ts";
+import type { RateLimit } from "../../domain/rate-limit.ts";
 import { holderOfLimit, isFreeStanding } from "../../domain/subject.ts";
+import type { Unavailable } from "../../domain/unavailable.ts";
 import { type ApiShare, WindowPlaces } from "../../domain/window-places.ts";
+import type { Permit } from "../limiter.ts";
 
-/** What the table knows of what it holds. */
-export interface Pooled {
+/** A pool, and who waits for its permits. */
+export interface Entry {
   readonly subject: string;
-  /** The limit that the pool was opened for. It tells the pools of a free-standing subject apart: requests bring limits. */
+  /** The limit that the pool was opened for. A free-standing subject has a pool for each limit that requests name. */
   readonly limit: number;
   /** The place that it has in the table. */
   readonly share: ApiShare;
+  /** The rule of a free-standing limit, which is part of its asks. Undefined: the ledger has the rule. */
+  readonly rule: PermitRule | undefined;
+  readonly pool: PermitPool;
+  /** In the order in which they came: those that wait in the pool. */
+  waiting: Waiting[];
+  /** When the pool wants to send something. */
+  dueMs: number | undefined;
+  /** When an answer last left requests waiting because the ledger had too few permits left. */
+  short: (Shortage & { readonly atMs: number }) | undefined;
+}
+
+export interface Waiting {
+  readonly rule: RateLimit;
+  readonly cost: number;
+  readonly sinceMs: number;
+  readonly deadline: Deadline;
+  readonly resolve: (permit: Permit) => void;
+  readonly reject: (error: Unavailable) => void;
+}
+
+/** Takes out the waiting requests that the pool has admitted or denied. */
+export function removePicked(entry: Entry, picked: readonly Picked[]): Waiting[] {
+  const gone: Waiting[] = [];
+  if (picked.length === 0) return gone;
+  const kept: Waiting[] = [];
+  let at = 0;
+  for (const { skip, count } of picked) {
+    for (const goneFrom = at + skip; at < goneFrom; at++) kept.push(entry.waiting[at] as Waiting);
+    for (const goneTo = at + count; at < goneTo; at++) gone.push(entry.waiting[at] as Waiting);
+  }
+  entry.waiting = kept.concat(entry.waiting.slice(at));
+  return gone;
 }
 
 export interface PoolBounds {
@@ -17,12 +56,12 @@ export interface PoolBounds {
 }
 
 /**
- * The pools of a replica: one for each subject, or of free-standing subjects one for each limit that is brought. Those of one
- * key or owner are found together.
+ * The pools of a replica: one for each subject, and for a free-standing subject one for each limit that requests name.
+ * Those of one key or owner are found together.
  */
-export class PoolTable<Entry extends Pooled> {
+export class PoolTable {
   readonly #entries = new Map<string, Entry>();
-  /** Of keys with limits that have names, of owners, and of free-standing subjects. Most pools are in no group. */
+  /** The pools of a key's named limits, of an owner and of a free-standing subject. Most pools are in no group. */
   readonly #groups = new Map<string, Set<Entry>>();
   readonly #places: WindowPlaces;
   #sweep = this.#entries.values();
@@ -35,18 +74,19 @@ export class PoolTable<Entry extends Pooled> {
     return this.#entries.get(idOf(subject, limit));
   }
 
-  /** Takes a place for an entry, which counts for the API; undefined: there is none for it. */
-  takePlace(subject: string, apiId: string | undefined): ApiShare | undefined {
-    return this.#places.for(subject).take(apiId);
-  }
-
-  add(entry: Entry): void {
-    this.#entries.set(idOf(entry.subject, entry.limit), entry);
-    const group = groupOf(entry.subject);
-    if (group === undefined) return;
-    const others = this.#groups.get(group);
-    if (others === undefined) this.#groups.set(group, new Set([entry]));
-    else others.add(entry);
+  /** Adds a pool that has none of this id. It takes a place, which counts for the API; undefined: there is none for it. */
+  open(subject: string, { limit, durationMs }: RateLimit, apiId: string | undefined): Entry | undefined {
+    const share = this.#places.for(subject).take(apiId);
+    if (share === undefined) return undefined;
+    const rule = isFreeStanding(subject) ? { limit, durationMs } : undefined;
+    const pool = new PermitPool();
+    const entry: Entry = { subject, limit, share, rule, pool, waiting: [], dueMs: undefined, short: undefined };
+    this.#entries.set(idOf(subject, limit), entry);
+    const group = groupOf(subject);
+    const others = group === undefined ? undefined : this.#groups.get(group);
+    if (others !== undefined) others.add(entry);
+    else if (group !== undefined) this.#groups.set(group, new Set([entry]));
+    return entry;
   }
 
   /** Another entry may have taken its place. */
@@ -80,15 +120,15 @@ export class PoolTable<Entry extends Pooled> {
     return this.#entries.values();
   }
 
-  /** The next entries, one after the other and then from the beginning. */
-  *next(count: number): Generator<Entry> {
+  /** Checks so many pools, those after the ones checked before, and deletes those that are no longer needed. */
+  sweep(count: number, nowMs: number): void {
     for (let i = 0; i < count; i++) {
       const next = this.#sweep.next();
       if (next.done) {
         this.#sweep = this.#entries.values();
         return;
       }
-      yield next.value;
+      if (isIdle(next.value.pool, nowMs)) this.delete(next.value);
     }
   }
 }

@@ -1,18 +1,28 @@
 import type { Ambient } from "../../ambient/ambient.ts";
-import { countOf, type Picked } from "../../domain/cost-queue.ts";
+import { countOf, dropFirst, dropLast, type Picked } from "../../domain/cost-queue.ts";
 import { Deadline } from "../../domain/deadlines.ts";
-import { PermitPool } from "../../domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
+import { nextAsk, nextDueMs } from "../../domain/permit-asking.ts";
+import {
+  displayState,
+  dropPermits,
+  isDisplayed,
+  onLimitChanged,
+  type PermitMessage,
+  type PermitVerdict,
+  permitsHeld,
+  recallPermits,
+  remainingWindowMs,
+} from "../../domain/permit-pool.ts";
+import { markOverdue, noteLeft, settleGrant, settleLost, settleNotExecuted } from "../../domain/permit-settling.ts";
+import { commitPermits, releasePermits, takePermits } from "../../domain/permit-spending.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
-import { isFreeStanding } from "../../domain/subject.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { noWindowFor } from "../../domain/window-places.ts";
 import type { InspectingLimiter, Permit } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
 import { inspectWindow } from "./inspect-window.ts";
-import type { Entry, Waiting } from "./pool-entry.ts";
-import { type PoolBounds, PoolTable } from "./pool-table.ts";
+import { type Entry, type PoolBounds, PoolTable, removePicked, type Waiting } from "./pool-table.ts";
 import { noSuchSubject, StrictPermit } from "./strict-permit.ts";
 
 /** Its bounds: limits with an open window at most. A further one is `Unavailable`. */
@@ -35,7 +45,7 @@ const stopMs = 300;
  */
 export class StrictLimiter implements InspectingLimiter {
   readonly #options: StrictLimiterOptions;
-  readonly #pools: PoolTable<Entry>;
+  readonly #pools: PoolTable;
   /** The pools that each tick checks. */
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
@@ -56,7 +66,7 @@ export class StrictLimiter implements InspectingLimiter {
     const known = this.#pools.find(subject, rule.limit);
     if (cost > rule.limit) return this.#permit(known, rule, cost, undefined, nowMs);
     const entry = known ?? this.#open(subject, rule, apiId);
-    const taken = entry.pool.take(nowMs, cost);
+    const taken = takePermits(entry.pool, nowMs, cost);
     if (taken.outcome === "wait") return this.#wait(entry, rule, cost, nowMs);
     // What was taken may have made a new block due.
     if (taken.outcome === "admitted") this.#pump(entry, nowMs);
@@ -72,7 +82,7 @@ export class StrictLimiter implements InspectingLimiter {
     this.recall(subject);
     const window = await inspectWindow(subject, cost, this.#options);
     if (window === undefined) return undefined;
-    for (const { pool } of this.#pools.ofSubject(subject)) pool.noteLeft(window);
+    for (const { pool } of this.#pools.ofSubject(subject)) noteLeft(pool, window);
     const { limit, left: remaining, endsInMs, endsAtMs, clockBehind } = window;
     if (endsInMs === 0) return { limit, remaining: limit, resetMs: this.#wallMs(rule.durationMs) };
     return { limit, remaining, resetMs: clockBehind ? this.#wallMs(endsInMs) : endsAtMs };
@@ -86,7 +96,7 @@ export class StrictLimiter implements InspectingLimiter {
   /** A limit of this key or owner was changed, or it was deleted: what was concluded before is worth nothing. */
   holderChanged(holder: string): void {
     for (const entry of this.#pools.ofHolder(holder)) {
-      entry.pool.limitChanged();
+      onLimitChanged(entry.pool);
       entry.short = undefined;
       this.#recall(entry);
     }
@@ -95,7 +105,7 @@ export class StrictLimiter implements InspectingLimiter {
   /** Permits that this replica holds. */
   get held(): number {
     let held = 0;
-    for (const { pool } of this.#pools.values()) held += pool.permitsHeld;
+    for (const { pool } of this.#pools.values()) held += permitsHeld(pool);
     return held;
   }
 
@@ -108,35 +118,35 @@ export class StrictLimiter implements InspectingLimiter {
     this.#options.channel.close();
   }
 
-  /** Resolves when nothing is under way. An answer can be followed by a message: what it brought goes back. */
+  /** Resolves when nothing is under way. An answer can be followed by a message, which returns what was granted. */
   async #answered(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
   }
 
   /** Only for permits. */
   charged(entry: Entry, gen: number, cost: number): void {
-    entry.pool.commit(gen, cost);
+    commitPermits(entry.pool, gen, cost);
     this.#watch(entry, this.#options.clock.monotonicMs());
   }
 
   /** Only for permits. */
   release(entry: Entry, gen: number, rule: RateLimit, cost: number): RateLimitState {
     const nowMs = this.#options.clock.monotonicMs();
-    this.#apply(entry, entry.pool.release(gen, nowMs, cost), nowMs);
+    this.#apply(entry, releasePermits(entry.pool, gen, nowMs, cost), nowMs);
     this.#pump(entry, nowMs);
     return this.stateOf(entry, rule, nowMs);
   }
 
-  /** As `PermitPool.state`. Before the first answer nothing is known: then as if no window were open. */
+  /** As `displayState`. Before the first answer nothing is known: then as if no window were open. */
   stateOf(entry: Entry | undefined, { limit, durationMs }: RateLimit, nowMs: number, below = Infinity): RateLimitState {
-    const state = entry?.pool.state(nowMs, limit, below);
+    const state = entry && displayState(entry.pool, nowMs, limit, below);
     if (state === undefined) return { limit, remaining: Math.min(limit, below - 1), resetMs: this.#wallMs(durationMs) };
     return this.#byOurClock(entry as Entry, state, nowMs);
   }
 
   /** By a ledger's clock that is behind the end would lie in the past for callers: then this replica's is the better one. */
   #byOurClock({ pool }: Entry, state: RateLimitState, nowMs: number): RateLimitState {
-    const endsInMs = pool.remainingWindowMs(nowMs);
+    const endsInMs = remainingWindowMs(pool, nowMs);
     return endsInMs === undefined ? state : { ...state, resetMs: this.#wallMs(endsInMs) };
   }
 
@@ -145,27 +155,21 @@ export class StrictLimiter implements InspectingLimiter {
   }
 
   #recall(entry: Entry): void {
-    entry.pool.recall();
+    recallPermits(entry.pool);
     this.#pump(entry, this.#options.clock.monotonicMs());
   }
 
-  #open(subject: string, { limit, durationMs }: RateLimit, apiId: string | undefined): Entry {
-    const share = this.#pools.takePlace(subject, apiId);
-    if (share === undefined) {
-      this.#options.metrics.windowsFull();
-      throw noWindowFor(apiId);
-    }
-    const brought = isFreeStanding(subject) ? { limit, durationMs } : undefined;
-    const pool = new PermitPool();
-    const entry: Entry = { subject, limit, share, brought, pool, waiting: [], dueMs: undefined, short: undefined };
-    this.#pools.add(entry);
-    return entry;
+  #open(subject: string, rule: RateLimit, apiId: string | undefined): Entry {
+    const entry = this.#pools.open(subject, rule, apiId);
+    if (entry !== undefined) return entry;
+    this.#options.metrics.windowsFull();
+    throw noWindowFor(apiId);
   }
 
   #wait(entry: Entry, rule: RateLimit, cost: number, nowMs: number): Promise<Permit> {
     const refusal = this.#waitingRoom.enter(entry.waiting.length);
     if (refusal !== undefined) {
-      entry.pool.cancelLast();
+      dropLast(entry.pool.waiting);
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
@@ -176,20 +180,22 @@ export class StrictLimiter implements InspectingLimiter {
     return permit;
   }
 
-  /** Sends what the pool has to say. */
+  /** Sends the pool's next message if it is due. */
   #pump(entry: Entry, nowMs: number): void {
-    const message = entry.pool.nextAsk(nowMs);
+    this.#watch(entry, nowMs);
+    if (entry.dueMs === undefined || entry.dueMs > nowMs) return;
+    const message = nextAsk(entry.pool, nowMs);
     if (message !== undefined) this.#send(entry, message);
     this.#watch(entry, nowMs);
   }
 
   #send(entry: Entry, message: PermitMessage): void {
     const onOverdue = () => {
-      entry.pool.overdue(message);
+      markOverdue(entry.pool, message);
       this.#pump(entry, this.#options.clock.monotonicMs());
     };
-    const { subject, brought } = entry;
-    const ask = brought === undefined ? message.ask : { ...message.ask, brought };
+    const { subject, rule } = entry;
+    const ask = rule === undefined ? message.ask : { ...message.ask, sentRule: rule };
     const exchange = this.#options.channel.exchange(subject, ask, { onOverdue });
     const answered = exchange.then(
       (answer) => this.#onAnswer(entry, message, answer),
@@ -200,7 +206,7 @@ export class StrictLimiter implements InspectingLimiter {
   }
 
   #watch(entry: Entry, nowMs: number): void {
-    entry.dueMs = entry.pool.nextDueMs(nowMs);
+    entry.dueMs = nextDueMs(entry.pool, nowMs);
     if (entry.dueMs !== undefined || entry.waiting.length > 0) this.#active.add(entry);
     else this.#active.delete(entry);
   }
@@ -215,19 +221,19 @@ export class StrictLimiter implements InspectingLimiter {
         this.#drop(entry);
         return;
       case "notExecuted":
-        this.#apply(entry, entry.pool.notExecuted(message, nowMs), nowMs);
+        this.#apply(entry, settleNotExecuted(entry.pool, message, nowMs), nowMs);
         this.#watch(entry, nowMs);
         return;
       case "settled":
-        this.#apply(entry, entry.pool.answered(message, answer, nowMs), nowMs);
-        if (this.#stopping) entry.pool.recall();
+        this.#apply(entry, settleGrant(entry.pool, message, answer, nowMs), nowMs);
+        if (this.#stopping) recallPermits(entry.pool);
         this.#pump(entry, nowMs);
     }
   }
 
   #onLost(entry: Entry, message: PermitMessage): void {
     const nowMs = this.#options.clock.monotonicMs();
-    entry.pool.lost(message, nowMs);
+    settleLost(entry.pool, message, nowMs);
     this.#watch(entry, nowMs);
   }
 
@@ -240,13 +246,13 @@ export class StrictLimiter implements InspectingLimiter {
     if (short === undefined) return;
     entry.short = { ...short, atMs: nowMs, state: this.#byOurClock(entry, short.state, nowMs) };
     // The coordinator recalls from other replicas only: not what another pool here holds of the same window.
-    if (entry.brought === undefined) return;
+    if (entry.rule === undefined) return;
     for (const other of this.#pools.ofSubject(entry.subject)) if (other !== entry) this.#recall(other);
   }
 
   /** There is no such subject any more. */
   #drop(entry: Entry): void {
-    entry.pool.drop();
+    dropPermits(entry.pool);
     // Another entry may have taken its place, if two messages were under way.
     this.#pools.delete(entry);
     this.#active.delete(entry);
@@ -254,15 +260,7 @@ export class StrictLimiter implements InspectingLimiter {
   }
 
   #leave(entry: Entry, picked: readonly Picked[]): Waiting[] {
-    const gone: Waiting[] = [];
-    if (picked.length === 0) return gone;
-    const kept: Waiting[] = [];
-    let at = 0;
-    for (const { skip, count } of picked) {
-      for (const goneFrom = at + skip; at < goneFrom; at++) kept.push(entry.waiting[at] as Waiting);
-      for (const goneTo = at + count; at < goneTo; at++) gone.push(entry.waiting[at] as Waiting);
-    }
-    entry.waiting = kept.concat(entry.waiting.slice(at));
+    const gone = removePicked(entry, picked);
     this.#waitingRoom.leave(gone.length);
     return gone;
   }
@@ -284,7 +282,7 @@ export class StrictLimiter implements InspectingLimiter {
       this.#giveUp(entry, nowMs);
       if (entry.dueMs !== undefined && entry.dueMs <= nowMs) this.#pump(entry, nowMs);
     }
-    this.#sweepIdle(nowMs);
+    this.#pools.sweep(sweptPerTick, nowMs);
   }
 
   /**
@@ -296,20 +294,16 @@ export class StrictLimiter implements InspectingLimiter {
     let gone = 0;
     while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).deadline.hasPassed) gone++;
     if (gone === 0) return;
-    entry.pool.cancelFirst(gone);
+    dropFirst(entry.pool.waiting, gone);
     for (const { rule, cost, sinceMs, resolve, reject } of this.#leaveFirst(entry, gone)) {
       const { short } = entry;
       if (short !== undefined && short.atMs >= sinceMs && cost > short.above) {
         this.#options.metrics.deniedUnsettled(1);
-        const isOpen = entry.pool.shows(short.gen, nowMs);
+        const isOpen = isDisplayed(entry.pool, short.gen, nowMs);
         const state = isOpen ? this.stateOf(entry, rule, nowMs, cost) : short.state;
         resolve(new StrictPermit(this, entry, rule, cost, undefined, state));
       } else reject(new Unavailable("no permit came in time"));
     }
     this.#watch(entry, nowMs);
-  }
-
-  #sweepIdle(nowMs: number): void {
-    for (const entry of this.#pools.next(sweptPerTick)) if (entry.pool.isIdle(nowMs)) this.#pools.delete(entry);
   }
 }

@@ -50,7 +50,7 @@ export const commonHeaders = {
 
 const retryAfter = "How many seconds to wait before trying again, where that helps.";
 
-/** Of answers about a key that has limits, or whose owner has. */
+/** Sent with answers about a key that has limits, or whose owner has. */
 const limits = {
   ratelimit:
     'If there are limits: of each its name, what is left and the seconds until its window ends, `"minute";r=99;t=17`. The limit that has refused comes first; one without a name is `"default"`.',
@@ -90,8 +90,5 @@ export const answers = {
 
 type HeadersOfStatus = { [Status in keyof typeof answers]: keyof (typeof answers)[Status]["headers"] };
 
-/** The headers that tell of the key. */
-export type LatchkeyHeader = Extract<keyof typeof commonHeaders, `x-latchkey-${string}`>;
-
-/** The headers that an answer may have, besides those of every answer. */
-export type AnswerHeader = LatchkeyHeader | HeadersOfStatus[keyof typeof answers];
+/** The headers that some answers have, besides those of every answer. */
+export type AnswerHeader = HeadersOfStatus[keyof typeof answers];

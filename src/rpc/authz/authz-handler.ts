@@ -1,14 +1,14 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { create } from "@bufbuild/protobuf";
-import { VerifyKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import type { VerifyKeyRequest } from "../../../gen/latchkey/v1/keys_pb.js";
 import type { Clock } from "../../ambient/clock.ts";
+import { mapOutcome } from "../../domain/maybe-promise.ts";
 import { ApiError } from "../api-error.ts";
 import { type Call, type CallHeaders, type Endpoint, headerOf, type RunCall } from "../call.ts";
-import { type HttpHandler, queryOf } from "../http-handler.ts";
+import { type HttpHandler, queryOf, type Responder } from "../http-handler.ts";
 import { remoteAddressOf } from "../remote-address.ts";
+import { sendAnswer } from "../respond.ts";
 import { toApiError } from "../to-api-error.ts";
-import { type AuthzAnswer, answerOf, missingKeyAnswer, undecidedAnswer, type Verification } from "./authz-answer.ts";
-import { type commonHeaders, keyHeader, type LatchkeyHeader, rootKeyHeader } from "./authz-contract.ts";
+import { type AuthzVerification, missingKeyAnswer, undecidedAnswer, verifiedAnswer } from "./authz-answer.ts";
+import { keyHeader, rootKeyHeader } from "./authz-contract.ts";
 import { type AuthzParameters, readParameters } from "./authz-parameters.ts";
 
 /** The longest key that `verifyKey` takes. A longer text is no key: only the end user is to blame for it. */
@@ -23,42 +23,51 @@ const keyTooLong = new ApiError("UNAUTHORIZED", "the API key is too long");
  * Answers proxies that ask whether a request may pass, such as nginx with `auth_request`: by the status alone, to any HTTP
  * method. It is another way to call `verifyKey`: the same call, decided, logged and counted as every other.
  */
-export function createAuthzHandler(
+export function createAuthzPage(
   verifyKey: Endpoint,
   runCall: RunCall,
   { clock }: { readonly clock: Pick<Clock, "nowMs"> },
-): HttpHandler {
+): Responder {
   const parametersOf = rememberParameters();
 
-  async function decide(req: IncomingMessage, requestId: string): Promise<AuthzAnswer> {
-    const { headers } = req;
+  return function decide(head, requestId) {
+    const { headers } = head;
     const call: Call = {
       endpoint: verifyKey,
       protocol: "authz",
       requestId,
       headers: callHeadersOf(headers),
-      remoteAddress: () => remoteAddressOf(req),
-      read: () => readRequest(parametersOf(queryOf(req)), headers),
+      remoteAddress: () => remoteAddressOf(head),
+      read: () => readRequest(parametersOf(queryOf(head)), headers),
     };
-    try {
-      return answerOf((await runCall(call)) as Verification, clock.nowMs());
-    } catch (thrown) {
-      if (thrown === missingKey) return missingKeyAnswer();
-      if (thrown === keyTooLong) return answerOf({ code: "NOT_FOUND" }, clock.nowMs());
-      const error = toApiError(thrown);
-      // One that was checked and refused is the cause of the error.
-      const lacksRootKey = error.code === "UNAUTHORIZED" && error.cause === undefined;
-      return undecidedAnswer(lacksRootKey ? needsRootKey : error);
-    }
-  }
+    return mapOutcome(
+      () => runCall(call),
+      (response) => verifiedAnswer(response as AuthzVerification, requestId, clock.nowMs()),
+      (thrown) => {
+        if (thrown === missingKey) return missingKeyAnswer(requestId);
+        if (thrown === keyTooLong) return verifiedAnswer({ code: "NOT_FOUND" }, requestId, clock.nowMs());
+        const error = toApiError(thrown);
+        // One that was checked and refused is the cause of the error.
+        const lacksRootKey = error.code === "UNAUTHORIZED" && error.cause === undefined;
+        return undecidedAnswer(lacksRootKey ? needsRootKey : error, requestId);
+      },
+    );
+  };
+}
 
+/** Serves the page through Node. */
+export function authzHandler(page: Responder): HttpHandler {
   return async function handle(req, res, requestId) {
     // The body, if a proxy sends one, is for somebody else.
     req.resume();
     await undefined;
-    // Proxies have announced bodies that never came. What follows on such a connection must not be taken for the body.
-    if (req.httpVersionMajor === 1 && !req.complete) res.setHeader("connection", "close");
-    send(res, await decide(req, requestId), requestId);
+    if (req.httpVersionMajor === 1 && !req.complete) {
+      // The rest was malformed. Its refusal is sent, and nothing is charged.
+      if (!req.socket.writable) return;
+      // Proxies have announced bodies that never came. What follows on such a connection must not be taken for the body.
+      res.setHeader("connection", "close");
+    }
+    sendAnswer(res, await page(req, requestId));
   };
 }
 
@@ -71,23 +80,13 @@ function callHeadersOf(headers: CallHeaders): CallHeaders {
 
 const needsRootKey = new ApiError("UNAUTHORIZED", "the header X-Latchkey-Root-Key is needed");
 
-function send(res: ServerResponse, { status, headers }: AuthzAnswer, requestId: string): void {
-  if (res.headersSent || res.destroyed) return;
-  const own: Record<Exclude<keyof typeof commonHeaders, LatchkeyHeader>, string> = {
-    "cache-control": "no-store",
-    "x-request-id": requestId,
-  };
-  res.writeHead(status, ["content-length", "0", ...Object.entries({ ...own, ...headers }).flat()]);
-  res.end();
-}
-
 /** The parameters come first, so that an operator who asks without a key sees what is wrong with them. */
-function readRequest({ fields, ipHeader }: AuthzParameters, headers: CallHeaders) {
+function readRequest({ request, ipHeader }: AuthzParameters, headers: CallHeaders): VerifyKeyRequest {
   const key = keyOf(headers);
   if (!key) throw missingKey;
   if (key.length > keyLengthMax) throw keyTooLong;
-  const ip = ipHeader === undefined ? fields.ip : lastAddressOf(headerOf(headers, ipHeader));
-  return create(VerifyKeyRequestSchema, { ...fields, key, ...(ip !== undefined && { ip }) });
+  const ip = ipHeader === undefined ? request.ip : lastAddressOf(headerOf(headers, ipHeader));
+  return { ...request, key, ip } as VerifyKeyRequest;
 }
 
 /** As the middleware of the client finds it. */

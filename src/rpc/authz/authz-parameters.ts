@@ -1,5 +1,5 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { VerifyKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import { create } from "@bufbuild/protobuf";
+import { type VerifyKeyRequest, VerifyKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { splitQuery } from "../decoding/decode-query.ts";
 import { Violations } from "../invalid-request.ts";
 import { validated } from "../validate.ts";
@@ -7,7 +7,7 @@ import { fieldOfParameter, ipHeaderParameter } from "./authz-contract.ts";
 
 /** What the address that an operator has configured asks of every request. */
 export interface AuthzParameters {
-  readonly fields: Omit<MessageInitShape<typeof VerifyKeyRequestSchema>, "key" | "$typeName">;
+  readonly request: Omit<VerifyKeyRequest, "key">;
   /** The lower-case name of the header that holds the end user's address. */
   readonly ipHeader: string | undefined;
 }
@@ -36,9 +36,10 @@ export function readParameters(query: string): AuthzParameters {
   const ratelimit = readCost("ratelimitCost");
   violations.throwIfAny();
   const fields = { ...textOf("apiId"), ...textOf("permissions"), ...textOf("ip"), remaining, ratelimit };
+  const request = create(VerifyKeyRequestSchema, { ...fields, key: "any" });
   // The rules of the message, such as those for lengths. The key is not among the parameters.
-  validated(VerifyKeyRequestSchema, create(VerifyKeyRequestSchema, { ...fields, key: "any" }));
-  return { fields, ipHeader };
+  validated(VerifyKeyRequestSchema, request);
+  return { request, ipHeader };
 
   function textOf(name: "apiId" | "permissions" | "ip"): Partial<Record<Name, string>> {
     const text = given.get(name);

@@ -7,10 +7,10 @@ import {
   type JsonObject,
   type Message,
 } from "@bufbuild/protobuf";
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { alias_of } from "../../../gen/latchkey/v1/options_pb.js";
 import { joinPath, Violations } from "../invalid-request.ts";
-import { updateFieldsOf } from "./update-fields.ts";
+import { memoized } from "../memoized.ts";
+import { maskIn, updateFieldsOf } from "./update-fields.ts";
 
 /* Fields that have a second name: see the option `alias_of`. */
 
@@ -20,25 +20,19 @@ interface Aliases {
   readonly inside: readonly DescField[];
 }
 
-const none: Aliases = { pairs: [], inside: [] };
-const known = new WeakMap<DescMessage, Aliases>();
-
-function aliasesOf(desc: DescMessage): Aliases {
-  const found = known.get(desc);
-  if (found !== undefined) return found;
-  // Known before it is read to the end: a message may contain itself.
-  known.set(desc, none);
+const aliasesOf: (desc: DescMessage) => Aliases = memoized((desc) => {
   const pairs = desc.fields.flatMap((alias) => {
     const target = desc.fields.find(({ name }) => name === getOption(alias, alias_of));
     return target === undefined ? [] : [{ alias, target }];
   });
   const inside = desc.fields.filter(({ message }) => {
-    const { pairs, inside } = message === undefined ? none : aliasesOf(message);
+    // Others have none, and may contain themselves.
+    if (message?.file.proto.package !== desc.file.proto.package) return false;
+    const { pairs, inside } = aliasesOf(message);
     return pairs.length + inside.length > 0;
   });
-  known.set(desc, { pairs, inside });
   return { pairs, inside };
-}
+});
 
 /** JSON shows what the caller sent, so null and an empty text also differ from a value. */
 export function refuseDifferentNames(
@@ -71,8 +65,9 @@ export function resolveAliases(
   const used = new Map<string, string>();
   const values = message as unknown as Record<string, unknown>;
   const { pairs, inside } = aliasesOf(desc);
+  const update = updateFieldsOf(desc);
   for (const { alias, target } of pairs) {
-    const paths = maskOf(desc, values)?.paths ?? [];
+    const paths = (update && maskIn(update, message)?.paths) ?? [];
     const [isSet, isTargetSet] = [isFieldSet(message, alias), isFieldSet(message, target)];
     const [isNamed, isTargetNamed] = [paths.includes(alias.name), paths.includes(target.name)];
     if (!isSet && !isNamed) continue;
@@ -88,18 +83,12 @@ export function resolveAliases(
     paths.splice(0, paths.length, ...new Set(renamed));
   }
   for (const field of inside) {
-    const value = values[field.localName];
-    const messages = Array.isArray(value) ? value : value === undefined ? [] : [value];
-    for (const [index, each] of messages.entries()) {
+    const value = (values[field.localName] ?? []) as Message | Message[];
+    for (const [index, each] of [value].flat().entries()) {
       const path = joinPath(within, Array.isArray(value) ? `${field.jsonName}[${index}]` : field.jsonName);
       for (const one of resolveAliases(field.message as DescMessage, each, path, violations)) used.set(...one);
     }
   }
   if (within === "") violations.throwIfAny();
   return used;
-}
-
-function maskOf(desc: DescMessage, values: Record<string, unknown>): FieldMask | undefined {
-  const update = updateFieldsOf(desc);
-  return update && (values[update.mask.localName] as FieldMask | undefined);
 }

@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, fromBinary, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import { DEPTH_MAX, InvalidRequest, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+import { DEPTH_MAX, InvalidRequest, invalid, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+import { memoized } from "../memoized.ts";
 import { resolveAliases } from "./aliases.ts";
 import { sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { MEMBERS_MAX, TOO_MANY_MEMBERS } from "./parse-json.ts";
@@ -30,7 +31,7 @@ function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): Me
   } catch (error) {
     if (error instanceof InvalidRequest) throw error;
     // Malformed bytes, invalid UTF-8 included, surface as plain errors. They are dropped: one may repeat input.
-    throw new InvalidRequest([{ path: "", message: "is not a valid protobuf message" }]);
+    throw invalid("", "is not a valid protobuf message");
   }
 }
 
@@ -59,7 +60,7 @@ class Inspector {
 
   /** `depth` counts as JSON does, where a Value is no level of its own. */
   inspectMessage(desc: DescMessage, end: number, path: string, depth: number): void {
-    if (depth > DEPTH_MAX) throw new InvalidRequest([{ path, message: TOO_DEEP }]);
+    if (depth > DEPTH_MAX) throw invalid(path, TOO_DEEP);
     const isFreeJson = FREE_JSON.has(desc.typeName);
     const fields = fieldsOf(desc);
     const seen = new Set<unknown>();
@@ -75,7 +76,7 @@ class Inspector {
       if (field.fieldKind === "map") {
         // The only maps in requests are those of Structs, which have no other field.
         this.#checkFirst(seen, this.#inspectMapEntry(field, wireType, fieldPath, depth), fieldPath);
-        if (seen.size > MEMBERS_MAX) throw new InvalidRequest([{ path: fieldPath, message: TOO_MANY_MEMBERS }]);
+        if (seen.size > MEMBERS_MAX) throw invalid(fieldPath, TOO_MANY_MEMBERS);
       } else {
         // Members of a oneof exclude each other, as if they were one field.
         if (field.fieldKind !== "list") this.#checkFirst(seen, field.oneof ?? field, path);
@@ -147,9 +148,8 @@ class Inspector {
       const sizes = sizesOf(field);
       // A character takes four bytes at most. A text that is only somewhat too long is found when the rules are checked.
       if (length > 4 * sizes.charactersMax) this.#violations.add(path, tooLong(sizes));
-    } else if (field.scalar === ScalarType.DOUBLE || field.scalar === ScalarType.FLOAT) {
-      const value = field.scalar === ScalarType.DOUBLE ? this.#reader.double() : this.#reader.float();
-      if (!Number.isFinite(value)) this.#violations.add(path, "must be a finite number");
+    } else if (field.scalar === ScalarType.DOUBLE) {
+      if (!Number.isFinite(this.#reader.double())) this.#violations.add(path, "must be a finite number");
     } else {
       this.#reader.skip(wireType);
     }
@@ -200,32 +200,12 @@ class Inspector {
   }
 }
 
-const knownFields = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+const fieldsOf = memoized(
+  (desc: DescMessage): ReadonlyMap<number, DescField> => new Map(desc.fields.map((field) => [field.number, field])),
+);
 
-function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
-  let fields = knownFields.get(desc);
-  if (fields === undefined) {
-    fields = new Map(desc.fields.map((field) => [field.number, field]));
-    knownFields.set(desc, fields);
-  }
-  return fields;
-}
-
-function wireTypeOf(field: DescField): WireType {
-  if (field.message !== undefined) return WireType.LengthDelimited;
-  switch (field.scalar) {
-    case ScalarType.STRING:
-    case ScalarType.BYTES:
-      return WireType.LengthDelimited;
-    case ScalarType.DOUBLE:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return WireType.Bit64;
-    case ScalarType.FLOAT:
-    case ScalarType.FIXED32:
-    case ScalarType.SFIXED32:
-      return WireType.Bit32;
-    default:
-      return WireType.Varint;
-  }
+/** The generator accepts no other scalars in requests than texts, doubles, booleans and numbers of 32 bits. */
+function wireTypeOf({ message, scalar }: DescField): WireType {
+  if (message !== undefined || scalar === ScalarType.STRING) return WireType.LengthDelimited;
+  return scalar === ScalarType.DOUBLE ? WireType.Bit64 : WireType.Varint;
 }

@@ -12,8 +12,9 @@ import {
 import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { absent_means_all, read_as } from "../../../gen/latchkey/v1/options_pb.js";
-import { editDistance } from "../../domain/edit-distance.ts";
+import { nearestName } from "../../domain/suggest.ts";
 import { joinPath, Violations } from "../invalid-request.ts";
+import { memoized } from "../memoized.ts";
 import { refuseDifferentNames } from "./aliases.ts";
 import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
@@ -70,43 +71,31 @@ export function printKnownPath(desc: DescMessage, trail: Trail): string {
 /** Returns the value for the message, or adds to `violations` and returns something that is then never used. */
 type Reader = (value: JsonValue, path: string, violations: Violations) => unknown;
 
-interface FieldReader {
-  readonly localName: string;
-  readonly onNull: "refuse" | "cannot be removed" | "absent";
-  /** In an update, what it is when it is removed. Undefined: absent. */
-  readonly removedValue?: boolean | undefined;
-  /** Why an empty list is refused; undefined: it is an absent one, and in an update a value like any other. */
-  readonly onEmpty: string | undefined;
-  readonly read: Reader;
-}
-
-const messageReaders = new WeakMap<DescMessage, Reader>();
-
 /**
  * Compiles a message once. A field that this file cannot read fails on every request of its method, from the first on.
  * A message that contains itself would never finish compiling; no request message does.
  */
-export function messageReader(desc: DescMessage): Reader {
-  let read = messageReaders.get(desc);
-  if (read === undefined) {
-    const update = updateFieldsOf(desc);
-    read = objectReader(
-      desc,
-      desc.fields.filter((field) => field !== update?.mask),
-      update?.changes,
-    );
-    messageReaders.set(desc, read);
-  }
-  return read;
-}
+export const messageReader: (desc: DescMessage) => Reader = memoized((desc) => {
+  const update = updateFieldsOf(desc);
+  const fields = desc.fields.filter((field) => field !== update?.mask);
+  return objectReader(desc, fields, update?.changes);
+});
 
 /** `changes` are those of an update, or the parts of a message that an update changes in part. */
 function objectReader(desc: DescMessage, known: readonly DescField[], changes: ChangeFields | undefined): Reader {
-  const fields = new Map(known.map((field) => [field.jsonName, fieldReader(field, changes?.get(field.name))] as const));
+  const fields = new Map(
+    known.map((field) => [field.jsonName, { field, read: fieldReader(field, changes?.get(field.name)) }] as const),
+  );
   const ignored = readOnlyNames(desc);
   return (value, path, violations) => {
     if (!isObject(value)) return violations.add(path, "must be an object");
-    const init = readFields(fields, ignored, value, path, violations);
+    const init: Record<string, unknown> = {};
+    for (const [name, inner] of Object.entries(value)) {
+      if (ignored.has(name)) continue;
+      const known = fields.get(name);
+      if (known === undefined) addUnknownField(path, name, [...fields.keys()], violations);
+      else init[known.field.localName] = known.read(inner, joinPath(path, name), violations);
+    }
     refuseDifferentNames(desc, value, path, violations);
     return create(desc, init);
   };
@@ -129,40 +118,11 @@ function readOnlyNames(desc: DescMessage): ReadonlySet<string> {
  */
 const NULL_REFUSED = "must not be null; send a value or leave the field out";
 
-function readFields(
-  fields: ReadonlyMap<string, FieldReader>,
-  ignored: ReadonlySet<string>,
-  object: JsonObject,
-  path: string,
-  violations: Violations,
-): Record<string, unknown> {
-  const init: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(object)) {
-    if (ignored.has(name)) continue;
-    const field = fields.get(name);
-    if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
-    else if (value === null) init[field.localName] = readNull(field, joinPath(path, name), violations);
-    else if (field.onEmpty !== undefined && isEmptyList(value)) violations.add(joinPath(path, name), field.onEmpty);
-    else init[field.localName] = field.read(value, joinPath(path, name), violations);
-  }
-  return init;
-}
-
-/** In an update the field stays absent too, or becomes what absent means: `completeFromJson` names it in the mask. */
-function readNull({ onNull, removedValue }: FieldReader, path: string, violations: Violations): unknown {
-  if (onNull === "absent") return removedValue;
-  return violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
-}
-
 /** In a message an empty list looks like an absent one. Where that means "all" or "remove", it is refused. */
 function refusalOfEmpty(field: DescField, change: ChangeField | undefined): string | undefined {
   if (field.fieldKind !== "list") return undefined;
   if (change?.canRemove) return "must not be empty; null removes it";
   return getOption(field, absent_means_all) ? "must not be empty; leave it out" : undefined;
-}
-
-function isEmptyList(value: JsonValue): boolean {
-  return Array.isArray(value) && value.length === 0;
 }
 
 /** The message about an unknown name. It contains only known names. */
@@ -178,11 +138,7 @@ function suggestName(name: string, known: readonly string[]): string | undefined
   if (name.length > COMPARED_LENGTH_MAX) return undefined;
   const folded = foldName(name);
   const respelt = known.find((candidate) => foldName(candidate) === folded);
-  if (respelt !== undefined) return respelt;
-  const byDistance = known
-    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
-    .sort((a, b) => a.distance - b.distance);
-  return byDistance.find(({ distance, candidate }) => distance <= Math.min(2, candidate.length / 2))?.candidate;
+  return respelt ?? nearestName(name, known, (candidate) => Math.min(2, candidate.length / 2));
 }
 
 const COMPARED_LENGTH_MAX = 64;
@@ -191,16 +147,18 @@ function foldName(name: string): string {
   return name.replaceAll("_", "").toLowerCase();
 }
 
-function fieldReader(field: DescField, change: ChangeField | undefined): FieldReader {
+function fieldReader(field: DescField, change: ChangeField | undefined): Reader {
   if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
   const readOne = change === undefined ? singleReader(field) : changeReader(field, change);
+  const read = field.fieldKind === "list" ? listReader(readOne, sizesOf(field)) : readOne;
   const canBeNull = change === undefined ? getOption(field, absent_means_all) : change.canRemove;
-  return {
-    localName: field.localName,
-    onNull: canBeNull ? "absent" : change === undefined ? "refuse" : "cannot be removed",
-    removedValue: change?.removedValue,
-    onEmpty: refusalOfEmpty(field, change),
-    read: field.fieldKind === "list" ? listReader(readOne, sizesOf(field)) : readOne,
+  const onNull = change === undefined ? NULL_REFUSED : CANNOT_BE_REMOVED;
+  const onEmpty = refusalOfEmpty(field, change);
+  return (value, path, violations) => {
+    // In an update the field stays absent too, or becomes what absent means: `completeFromJson` names it in the mask.
+    if (value === null) return canBeNull ? change?.removedValue : violations.add(path, onNull);
+    if (onEmpty !== undefined && Array.isArray(value) && value.length === 0) return violations.add(path, onEmpty);
+    return read(value, path, violations);
   };
 }
 
@@ -227,20 +185,12 @@ function singleReader(field: DescField): Reader {
   // Only a whole request can be an update: its mask names top-level fields.
   if (field.message !== undefined && updateFieldsOf(field.message)) throw unsupported(field);
   if (field.message !== undefined) return messageReader(field.message);
-  switch (field.scalar) {
-    case ScalarType.STRING:
-      return textReader(sizesOf(field));
-    case ScalarType.BOOL:
-      return readBoolean;
-    case ScalarType.DOUBLE:
-      return readNumber;
-    case ScalarType.INT32:
-      return wholeNumberReader(field, -(2 ** 31), 2 ** 31 - 1);
-    case ScalarType.UINT32:
-      return wholeNumberReader(field, 0, 2 ** 32 - 1);
-    default:
-      throw unsupported(field);
-  }
+  if (field.scalar === ScalarType.STRING) return textReader(sizesOf(field));
+  if (field.scalar === ScalarType.BOOL) return typeReader("boolean");
+  if (field.scalar === ScalarType.DOUBLE) return typeReader("number");
+  if (field.scalar === ScalarType.INT32) return wholeNumberReader(field, -(2 ** 31), 2 ** 31 - 1);
+  if (field.scalar === ScalarType.UINT32) return wholeNumberReader(field, 0, 2 ** 32 - 1);
+  throw unsupported(field);
 }
 
 /** A text that is only somewhat too long is found when the rules are checked. */
@@ -252,11 +202,9 @@ function textReader(sizes: FieldSizes): Reader {
   };
 }
 
-const readBoolean: Reader = (value, path, violations) =>
-  typeof value === "boolean" ? value : violations.add(path, "must be a boolean");
-
-const readNumber: Reader = (value, path, violations) =>
-  typeof value === "number" ? value : violations.add(path, "must be a number");
+function typeReader(type: "boolean" | "number"): Reader {
+  return (value, path, violations) => (typeof value === type ? value : violations.add(path, `must be a ${type}`));
+}
 
 /** The parser has already refused all values that a Struct cannot hold. */
 const readStruct: Reader = (value, path, violations) =>
@@ -273,7 +221,7 @@ function wholeNumberReader(field: DescField, min: number, max: number): Reader {
   };
 }
 
-/** By its rules, where it has any: who is told the bounds of its type would go beyond those of the rules next. */
+/** By its rules, where it has any: a caller who learned the bounds of its type would break those of the rules next. */
 function boundsOf(field: DescField, min: number, max: number): [min: number, max: number] {
   const { type } = getOption(field, fieldRules);
   if (type.case !== "int32" && type.case !== "uint32") return [min, max];

@@ -6,7 +6,7 @@ import {
   type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { InvalidRequest, Violations } from "../invalid-request.ts";
+import { invalid, Violations } from "../invalid-request.ts";
 import { readJson } from "./decode-json.ts";
 import { parseJson } from "./parse-json.ts";
 
@@ -46,30 +46,27 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    throw new InvalidRequest([{ path: "", message: "has a query that is not percent-encoded UTF-8" }]);
+    throw invalid("", "has a query that is not percent-encoded UTF-8");
   }
 }
 
 const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
 
+/** How values of a type are written that JSON has. */
+const literals: Readonly<Partial<Record<ScalarType, RegExp>>> = {
+  [ScalarType.BOOL]: /^(true|false)$/,
+  [ScalarType.DOUBLE]: NUMBER,
+  [ScalarType.INT32]: NUMBER,
+  [ScalarType.UINT32]: NUMBER,
+};
+
 /** What is not written as the field's type stays a string, which the field's reader refuses. */
 function toJsonValue({ jsonName, scalar }: DescField, text: string): JsonValue {
-  switch (scalar) {
-    case ScalarType.STRING:
-      // The parser of JSON does the same: a database cannot store it.
-      if (text.includes("\0")) {
-        throw new InvalidRequest([{ path: jsonName, message: "must not contain the NUL character" }]);
-      }
-      return text;
-    case ScalarType.BOOL:
-      return text === "true" ? true : text === "false" ? false : text;
-    case ScalarType.DOUBLE:
-    case ScalarType.INT32:
-    case ScalarType.UINT32:
-      return NUMBER.test(text) ? parseJson(Buffer.from(text), () => jsonName) : text;
-    default:
-      return text;
-  }
+  if (scalar !== undefined && literals[scalar]?.test(text)) return parseJson(Buffer.from(text), () => jsonName);
+  // The parser of JSON does the same: a database cannot store it.
+  if (scalar === ScalarType.STRING && text.includes("\0"))
+    throw invalid(jsonName, "must not contain the NUL character");
+  return text;
 }
 
 function listIn(object: JsonObject, name: string): JsonValue[] {

@@ -1,5 +1,6 @@
 import { type DescField, getOption } from "@bufbuild/protobuf";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { memoized } from "../memoized.ts";
 import { ELEMENTS_MAX } from "./parse-json.ts";
 
 /**
@@ -20,18 +21,7 @@ const itemsOfOthers: Readonly<Record<string, number>> = {
   "google.protobuf.ListValue": ELEMENTS_MAX,
 };
 
-const known = new WeakMap<DescField, FieldSizes>();
-
-export function sizesOf(field: DescField): FieldSizes {
-  let sizes = known.get(field);
-  if (sizes === undefined) {
-    sizes = readSizes(field);
-    known.set(field, sizes);
-  }
-  return sizes;
-}
-
-function readSizes(field: DescField): FieldSizes {
+export const sizesOf = memoized((field: DescField): FieldSizes => {
   const { type } = getOption(field, fieldRules);
   const isList = type.case === "repeated";
   const text = isList ? type.value.items?.type : type;
@@ -39,7 +29,7 @@ function readSizes(field: DescField): FieldSizes {
     itemsMax: (isList ? Number(type.value.maxItems) : itemsOfOthers[field.parent.typeName]) || Number.POSITIVE_INFINITY,
     charactersMax: (text?.case === "string" ? Number(text.value.maxLen) : 0) || Number.POSITIVE_INFINITY,
   };
-}
+});
 
 /* As protovalidate puts it. */
 

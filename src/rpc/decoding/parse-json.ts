@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { DEPTH_MAX, InvalidRequest, TOO_DEEP } from "../invalid-request.ts";
+import { DEPTH_MAX, invalid, TOO_DEEP } from "../invalid-request.ts";
 
 /** The names and indexes that lead to a value, as the caller sent them. */
 export type Trail = readonly (string | number)[];
@@ -10,11 +10,11 @@ export type Trail = readonly (string | number)[];
  * Stricter than `JSON.parse`, which keeps the last of duplicate names, rounds large integers, and accepts text that
  * a database cannot store. Every parser reads an accepted body in the same way. Takes time linear in the body.
  *
- * `printPath` makes the path of an error. It decides which names may be shown: the parser does not know which of them
+ * `printPath` makes the path of an error. It decides which names an error may hold: the parser does not know which of them
  * are the contract's and which were chosen by the caller.
  */
 export function parseJson(bytes: Uint8Array, printPath: (trail: Trail) => string): JsonValue {
-  if (bytes.length === 0) throw new InvalidRequest([{ path: "", message: "is empty" }]);
+  if (bytes.length === 0) throw invalid("", "is empty");
   return new Parser(decodeUtf8(bytes), printPath).parseDocument();
 }
 
@@ -25,7 +25,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw new InvalidRequest([{ path: "", message: "is not valid UTF-8" }]);
+    throw invalid("", "is not valid UTF-8");
   }
 }
 
@@ -42,8 +42,18 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
+// Characters are compared by their codes: a text of one character for each byte would take twice the time.
 const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 const FIRST_PRINTABLE = 0x20;
 
 /**
@@ -76,22 +86,14 @@ class Parser {
   }
 
   #parseValue(): JsonValue {
-    switch (this.#text[this.#at]) {
-      case "{":
-        return this.#parseObject();
-      case "[":
-        return this.#parseArray();
-      case '"':
-        return this.#parseString();
-      case "t":
-        return this.#parseLiteral("true", true);
-      case "f":
-        return this.#parseLiteral("false", false);
-      case "n":
-        return this.#parseLiteral("null", null);
-      default:
-        return this.#parseNumber();
-    }
+    const first = this.#text.charCodeAt(this.#at);
+    if (first === OPEN_BRACE) return this.#parseObject();
+    if (first === OPEN_BRACKET) return this.#parseArray();
+    if (first === QUOTE) return this.#parseString();
+    if (first === LETTER_T) return this.#parseLiteral("true", true);
+    if (first === LETTER_F) return this.#parseLiteral("false", false);
+    if (first === LETTER_N) return this.#parseLiteral("null", null);
+    return this.#parseNumber();
   }
 
   #parseObject(): JsonObject {
@@ -99,36 +101,39 @@ class Parser {
     const object: JsonObject = {};
     this.#at++;
     this.#skipSpace();
-    if (this.#take("}")) return object;
+    if (this.#take(CLOSE_BRACE)) return object;
     let members = 0;
     do {
       if (++members > MEMBERS_MAX) this.#fail(TOO_MANY_MEMBERS);
       this.#skipSpace();
-      if (this.#text[this.#at] !== '"') this.#failSyntax("a name");
+      if (this.#text.charCodeAt(this.#at) !== QUOTE) this.#failSyntax("a name");
       const name = this.#parseString();
       // Assigned to a plain object it would replace the prototype instead of becoming a field.
       if (name === "__proto__") this.#fail("has a field with a reserved name");
       if (Object.hasOwn(object, name)) this.#fail("has the same field twice");
       this.#skipSpace();
-      if (!this.#take(":")) this.#failSyntax("':'");
+      if (!this.#take(COLON)) this.#failSyntax("':'");
       this.#skipSpace();
       this.#trail.push(name);
       object[name] = this.#parseValue();
       this.#trail.pop();
       this.#skipSpace();
-    } while (this.#take(","));
-    if (!this.#take("}")) this.#failSyntax("',' or '}'");
+    } while (this.#take(COMMA));
+    if (!this.#take(CLOSE_BRACE)) this.#failSyntax("',' or '}'");
     return object;
   }
 
   #parseArray(): JsonValue[] {
     this.#checkDepth();
-    const array: JsonValue[] = [];
     this.#at++;
     this.#skipSpace();
-    if (this.#take("]")) return array;
+    if (this.#take(CLOSE_BRACKET)) return [];
     const depth = this.#trail.length;
-    do {
+    this.#trail[depth] = 0;
+    // An array that is made with its first element has room for one: one that is made empty gets room for 17 at its first.
+    const array = [this.#parseValue()];
+    this.#skipSpace();
+    while (this.#take(COMMA)) {
       if (array.length === ELEMENTS_MAX) {
         this.#trail.length = depth;
         this.#fail(`must contain no more than ${ELEMENTS_MAX} item(s)`);
@@ -137,9 +142,9 @@ class Parser {
       this.#trail[depth] = array.length;
       array.push(this.#parseValue());
       this.#skipSpace();
-    } while (this.#take(","));
+    }
     this.#trail.length = depth;
-    if (!this.#take("]")) this.#failSyntax("',' or ']'");
+    if (!this.#take(CLOSE_BRACKET)) this.#failSyntax("',' or ']'");
     return array;
   }
 
@@ -201,8 +206,8 @@ class Parser {
     return value;
   }
 
-  #take(character: string): boolean {
-    if (this.#text[this.#at] !== character) return false;
+  #take(code: number): boolean {
+    if (this.#text.charCodeAt(this.#at) !== code) return false;
     this.#at++;
     return true;
   }
@@ -212,17 +217,15 @@ class Parser {
   }
 
   #checkDepth(): void {
-    if (this.#trail.length >= DEPTH_MAX) throw new InvalidRequest([{ path: "", message: TOO_DEEP }]);
+    if (this.#trail.length >= DEPTH_MAX) throw invalid("", TOO_DEEP);
   }
 
   #failSyntax(expected: string): never {
-    throw new InvalidRequest([
-      { path: "", message: `is not valid JSON: expected ${expected} at position ${this.#at}` },
-    ]);
+    throw invalid("", `is not valid JSON: expected ${expected} at position ${this.#at}`);
   }
 
   #fail(message: string): never {
-    throw new InvalidRequest([{ path: this.#printPath(this.#trail), message }]);
+    throw invalid(this.#printPath(this.#trail), message);
   }
 }
 

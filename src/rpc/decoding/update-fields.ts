@@ -14,7 +14,8 @@ import { type FieldMask, FieldMaskSchema, FeatureSet_FieldPresence as Presence }
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { absent_needs, alias_of, Change, change, default_bool, items_by } from "../../../gen/latchkey/v1/options_pb.js";
 import type { Updates } from "../../../gen/latchkey/v1/updates.ts";
-import { InvalidRequest, joinPath, Violations } from "../invalid-request.ts";
+import { invalid, joinPath, Violations } from "../invalid-request.ts";
+import { memoized } from "../memoized.ts";
 
 /**
  * A request that changes something is a message with a field `update_mask`. Its fields with the option `(change)` are
@@ -43,33 +44,22 @@ export interface ChangeField {
 
 export const CANNOT_BE_REMOVED = "cannot be removed; send a value or leave the field out";
 
-const known = new WeakMap<DescMessage, UpdateFields | false>();
-
 /** Undefined if the message is not an update. */
-export function updateFieldsOf(desc: DescMessage): UpdateFields | undefined {
-  let found = known.get(desc);
-  if (found === undefined) {
-    found = readUpdateFields(desc) ?? false;
-    known.set(desc, found);
-  }
-  return found || undefined;
-}
-
-function readUpdateFields(desc: DescMessage): UpdateFields | undefined {
+export const updateFieldsOf = memoized((desc: DescMessage): UpdateFields | undefined => {
   const mask = desc.fields.find(({ message }) => message?.typeName === FieldMaskSchema.typeName);
   if (mask === undefined) return undefined;
   const changes = new Map<string, ChangeField>();
   for (const field of desc.fields) {
     const allowed = getOption(field, change);
     if (allowed === Change.UNSPECIFIED) continue;
-    // Without it, zero could not be told from absent.
+    // Without it, zero would look like absent.
     if (field.presence === Presence.IMPLICIT && field.fieldKind !== "list") {
       throw new Error(`${field}: a field that an update changes must be optional`);
     }
     changes.set(field.name, readChangeField(field, allowed === Change.SET_OR_REMOVE));
   }
   return { mask, changes };
-}
+});
 
 function readChangeField(field: DescField, canRemove: boolean): ChangeField {
   const removedValue = hasOption(field, default_bool) ? getOption(field, default_bool) : undefined;
@@ -91,26 +81,38 @@ function readParts(field: DescField): ChangeFields | undefined {
 /** Completes an update that came as JSON: it changes the fields that the object has, `null` included. */
 export function completeFromJson(desc: DescMessage, message: Message, value: JsonValue): void {
   const update = updateFieldsOf(desc);
-  if (update !== undefined) setMask(update, message, pathsIn(update.changes, value as JsonObject, "", ""));
+  if (update === undefined) return;
+  setMask(update, message, pathsIn(update.changes, value as JsonObject, valueInJson));
 }
 
-function pathsIn(changes: ChangeFields, object: JsonObject, within: string, jsonPath: string): string[] {
-  return inside(changes, jsonPath, ({ field, parts }) => {
-    if (!Object.hasOwn(object, field.jsonName)) return [];
-    const value = object[field.jsonName];
+/** Undefined for a field that is absent, in JSON or in a message. */
+type ValueIn<Holder> = (holder: Holder, field: DescField) => unknown;
+
+const valueInJson: ValueIn<JsonObject> = (object, { jsonName }) =>
+  Object.hasOwn(object, jsonName) ? object[jsonName] : undefined;
+
+const valueIfSet: ValueIn<Message> = (message, field) =>
+  isFieldSet(message, field) ? valueIn(message, field) : undefined;
+
+/** The paths of all fields that are there. At least one of them has to change. An error lists each field once, by its own name. */
+function pathsIn<Holder>(
+  changes: ChangeFields,
+  holder: Holder,
+  read: ValueIn<Holder>,
+  within = "",
+  jsonPath = "",
+): string[] {
+  const paths = Array.from(changes.values(), ({ field, parts }) => {
+    const value = read(holder, field);
     const path = joinPath(within, field.name);
+    if (value === undefined) return [];
     if (parts === undefined || field.fieldKind === "list" || value === null) return [path];
-    return pathsIn(parts, value as JsonObject, path, joinPath(jsonPath, field.jsonName));
-  });
-}
-
-/** The paths of all fields of a message. At least one of them has to change. An error lists each field once, by its own name. */
-function inside(changes: ChangeFields, jsonPath: string, pathsOf: (change: ChangeField) => string[]): string[] {
-  const paths = Array.from(changes.values(), pathsOf).flat();
+    return pathsIn(parts, value as Holder, read, path, joinPath(jsonPath, field.jsonName));
+  }).flat();
   if (paths.length > 0) return paths;
   const named = [...changes.values()].filter(({ field }) => getOption(field, alias_of) === "");
   const names = named.map(({ field }) => field.jsonName).join(", ");
-  throw new InvalidRequest([{ path: jsonPath, message: `changes nothing; send at least one of ${names}` }]);
+  throw invalid(jsonPath, `changes nothing; send at least one of ${names}`);
 }
 
 /**
@@ -119,150 +121,106 @@ function inside(changes: ChangeFields, jsonPath: string, pathsOf: (change: Chang
  * mask is none.
  */
 export function completeFromBinary(desc: DescMessage, message: Message): void {
-  const update = updateFieldsOf(desc);
   const violations = new Violations();
-  if (update === undefined) {
-    checkEmptyLists(desc, message, desc.fields, violations);
-    violations.throwIfAny();
-    return;
-  }
-  const mask = (message as unknown as Record<string, FieldMask | undefined>)[update.mask.localName];
-  const paths = mask?.paths.length
-    ? new MaskReader(update, mask.paths, violations).apply(message)
-    : pathsOfSet(update.changes, message, "", "");
-  const isNamed = (field: DescField) => paths.includes(field.name);
-  checkEmptyLists(desc, message, desc.fields.filter(isNamed), violations);
+  const update = updateFieldsOf(desc);
+  const asked = update === undefined ? [] : (maskIn(update, message)?.paths ?? []);
+  const paths =
+    update &&
+    (asked.length > 0 ? applyMask(update, asked, message, violations) : pathsIn(update.changes, message, valueIfSet));
+  checkEmptyLists(message, paths ? desc.fields.filter(({ name }) => paths.includes(name)) : desc.fields, violations);
   violations.throwIfAny();
-  setMask(update, message, paths);
-}
-
-/** Sets a mask that came in JSON, where fields have their JSON names: at least one. */
-export function setJsonMask(desc: DescMessage, message: Message, jsonPaths: readonly string[]): void {
-  const paths = jsonPaths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
-  setMask(updateFieldsOf(desc) as UpdateFields, message, paths);
-}
-
-function pathsOfSet(changes: ChangeFields, message: Message, within: string, jsonPath: string): string[] {
-  return inside(changes, jsonPath, ({ field, parts }) => {
-    if (!isFieldSet(message, field)) return [];
-    const path = joinPath(within, field.name);
-    if (parts === undefined || field.fieldKind === "list") return [path];
-    return pathsOfSet(parts, valueIn(message, field) as Message, path, joinPath(jsonPath, field.jsonName));
-  });
+  if (update && paths) setMask(update, message, paths);
 }
 
 const IS_REQUIRED = "is required";
 
-/** Applies a mask to a message: afterwards it has what the mask names, and nothing else that can be changed. */
-class MaskReader {
-  readonly #update: UpdateFields;
-  readonly #violations: Violations;
-  readonly #named = new Set<string>();
+/**
+ * Applies a mask to a message: afterwards it has what the mask names, and nothing else that can be changed. Returns the paths
+ * of all fields that change.
+ */
+function applyMask(update: UpdateFields, paths: readonly string[], message: Message, violations: Violations): string[] {
+  const named = readMask(update, paths, violations);
+  return applyTo(update.changes, message, "", "", false);
 
-  constructor(update: UpdateFields, paths: readonly string[], violations: Violations) {
-    this.#update = update;
-    this.#violations = violations;
-    for (const path of paths) this.#readPath(path);
-  }
-
-  #readPath(path: string): void {
-    const { mask, changes } = this.#update;
-    let within: ChangeFields | undefined = changes;
-    for (const step of path.split(".")) {
-      const found: ChangeField | undefined = within?.get(step);
-      if (found === undefined) {
-        const names = [...(within ?? changes).keys()].join(", ");
-        this.#violations.add(mask.jsonName, `names a field that cannot be changed (known: ${names})`);
-        return;
-      }
-      within = found.field.fieldKind === "list" ? undefined : found.parts;
-    }
-    if (this.#named.has(path)) this.#violations.add(mask.jsonName, "names a field twice");
-    this.#named.add(path);
-  }
-
-  /** Returns the paths of all fields that change. */
-  apply(message: Message): string[] {
-    return this.#applyTo(this.#update.changes, message, "", "", false);
-  }
-
-  #applyTo(changes: ChangeFields, message: Message, within: string, jsonPath: string, isWhole: boolean): string[] {
-    return Array.from(changes.values(), (change) => {
-      const { field } = change;
+  /** `isWhole`: the mask names the message itself, or what it is in. */
+  function applyTo(
+    changes: ChangeFields,
+    message: Message,
+    within: string,
+    jsonPath: string,
+    isWhole: boolean,
+  ): string[] {
+    return Array.from(changes.values(), ({ field, canRemove, removedValue, parts }) => {
       const path = joinPath(within, field.name);
       const fieldPath = joinPath(jsonPath, field.jsonName);
-      if (isWhole || this.#named.has(path)) return this.#applyWhole(change, message, path, fieldPath, isWhole);
-      if (this.#namesInside(path) && change.parts !== undefined) {
-        const values = message as unknown as Record<string, unknown>;
+      const values = message as unknown as Record<string, unknown>;
+      if (isWhole || named.has(path)) {
+        // An empty list is a value, unless its absence means something.
+        if (!isFieldSet(message, field) && field.fieldKind !== "list") {
+          if (!canRemove) violations.add(fieldPath, isWhole ? IS_REQUIRED : CANNOT_BE_REMOVED);
+          if (removedValue !== undefined) values[field.localName] = removedValue;
+          return [path];
+        }
+        if (parts === undefined) return [path];
+        const value = values[field.localName] as Message | Message[];
+        if (!Array.isArray(value)) return applyTo(parts, value, path, fieldPath, true);
+        for (const [index, item] of value.entries()) applyTo(parts, item, path, `${fieldPath}[${index}]`, true);
+        return [path];
+      }
+      if (parts !== undefined && [...named].some((other) => other.startsWith(`${path}.`))) {
         values[field.localName] ??= create(field.message as DescMessage);
-        return this.#applyTo(change.parts, values[field.localName] as Message, path, fieldPath, false);
+        return applyTo(parts, values[field.localName] as Message, path, fieldPath, false);
       }
       clearField(message, field);
       return [];
     }).flat();
   }
+}
 
-  #namesInside(path: string): boolean {
-    return [...this.#named].some((named) => named.startsWith(`${path}.`));
-  }
-
-  #applyWhole(change: ChangeField, message: Message, path: string, jsonPath: string, isInside: boolean): string[] {
-    const { field, canRemove, parts } = change;
-    // An empty list is a value, unless its absence means something.
-    if (!isFieldSet(message, field) && field.fieldKind !== "list") {
-      if (!canRemove) this.#violations.add(jsonPath, isInside ? IS_REQUIRED : CANNOT_BE_REMOVED);
-      this.#setRemoved(change, message);
-      return [path];
+/** The paths of a mask, without those that are not known. */
+function readMask({ mask, changes }: UpdateFields, paths: readonly string[], violations: Violations): Set<string> {
+  const named = new Set<string>();
+  for (const path of paths) {
+    let within: ChangeFields | undefined = changes;
+    let field: ChangeField | undefined;
+    for (const step of path.split(".")) {
+      field = within?.get(step);
+      if (field === undefined) {
+        const names = [...(within ?? changes).keys()].join(", ");
+        violations.add(mask.jsonName, `names a field that cannot be changed (known: ${names})`);
+        break;
+      }
+      within = field.field.fieldKind === "list" ? undefined : field.parts;
     }
-    if (parts === undefined) return [path];
-    if (field.fieldKind !== "list")
-      return this.#applyTo(parts, valueIn(message, field) as Message, path, jsonPath, true);
-    (valueIn(message, field) as Message[]).forEach((item, index) => {
-      this.#applyTo(parts, item, path, `${jsonPath}[${index}]`, true);
-    });
-    return [path];
+    if (field === undefined) continue;
+    if (named.has(path)) violations.add(mask.jsonName, "names a field twice");
+    named.add(path);
   }
-
-  #setRemoved({ field, removedValue }: ChangeField, message: Message): void {
-    if (removedValue !== undefined) (message as unknown as Record<string, unknown>)[field.localName] = removedValue;
-  }
+  return named;
 }
 
 /** Refuses an empty list whose absence means more than any of its values, unless another field says that it is intended. */
-function checkEmptyLists(
-  desc: DescMessage,
-  message: Message,
-  fields: readonly DescField[],
-  violations: Violations,
-): void {
-  for (const [field, needed] of confirmedLists(desc)) {
-    if (!fields.includes(field) || isFieldSet(message, field)) continue;
-    if (valueIn(message, needed) === true) continue;
+function checkEmptyLists(message: Message, fields: readonly DescField[], violations: Violations): void {
+  for (const field of fields) {
+    const needed = confirmationOf(field);
+    if (needed === undefined || isFieldSet(message, field) || valueIn(message, needed) === true) continue;
     violations.add(field.jsonName, `must not be empty; if that is intended, send ${needed.name}`);
   }
 }
 
-const knownLists = new WeakMap<DescMessage, ReadonlyMap<DescField, DescField>>();
+/** The field that says that an empty list is intended, where one has to. */
+const confirmationOf = memoized((field: DescField): DescField | undefined => {
+  const name = getOption(field, absent_needs);
+  const needed = field.parent.fields.find((other) => other.name === name);
+  if (name !== "" && needed === undefined) throw new Error(`${field}: there is no field ${name}`);
+  return needed;
+});
 
-/** The lists of a message that may be empty only if another field says so, with that field. */
-function confirmedLists(desc: DescMessage): ReadonlyMap<DescField, DescField> {
-  let lists = knownLists.get(desc);
-  if (lists === undefined) {
-    lists = new Map(
-      desc.fields.flatMap((field) => {
-        const name = getOption(field, absent_needs);
-        if (name === "") return [];
-        const needed = desc.fields.find((other) => other.name === name);
-        if (needed === undefined) throw new Error(`${field}: there is no field ${name}`);
-        return [[field, needed] as const];
-      }),
-    );
-    knownLists.set(desc, lists);
-  }
-  return lists;
+export function maskIn({ mask }: UpdateFields, message: Message): FieldMask | undefined {
+  return valueIn(message, mask) as FieldMask | undefined;
 }
 
-function setMask({ mask }: UpdateFields, message: Message, paths: string[]): void {
+export function setMask({ mask }: UpdateFields, message: Message, paths: string[]): void {
   (message as unknown as Record<string, FieldMask>)[mask.localName] = create(FieldMaskSchema, { paths });
 }
 
@@ -274,9 +232,7 @@ export function changesOf<Update extends Message & { readonly $typeName: keyof U
   const update = updateFieldsOf(desc);
   if (update === undefined) throw new Error(`${desc} is not an update`);
   const changed: Record<string, unknown> = {};
-  for (const path of (valueIn(message, update.mask) as FieldMask).paths) {
-    addChange(changed, update.changes, message, path.split("."));
-  }
+  for (const path of maskIn(update, message)?.paths ?? []) addChange(changed, update.changes, message, path.split("."));
   return changed as Updates[Update["$typeName"]];
 }
 

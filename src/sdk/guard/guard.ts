@@ -26,7 +26,7 @@ export interface GuardOptions<Request> extends Asked {
   readonly perRequest?: ((request: Request) => Asked | Promise<Asked>) | undefined;
   /** Finds the key. Default: `Authorization: Bearer <key>`, else `x-api-key`. */
   readonly keyOf?: ((request: Request) => string | undefined | Promise<string | undefined>) | undefined;
-  /** Told why a request was answered with 503. Default: `console.error`. */
+  /** Called with the reason when a request is answered with 503. Default: `console.error`. */
   readonly log?: ((message: string, cause: unknown) => void) | undefined;
 }
 
@@ -61,7 +61,10 @@ export interface Passed {
 /** Longer texts are no keys, and may be too long for a request. */
 const KEY_LENGTH_MAX = 16_384;
 
-export type Guard<Request> = (request: Request, headerOf: (name: string) => string | undefined) => Promise<Guarded>;
+export type RequestGuard<Request> = (
+  request: Request,
+  headerOf: (name: string) => string | undefined,
+) => Promise<Guarded>;
 
 const optionNames: Readonly<Record<keyof RefusalOptions<unknown>, true>> = {
   apiId: true,
@@ -77,7 +80,7 @@ const optionNames: Readonly<Record<keyof RefusalOptions<unknown>, true>> = {
 };
 
 /** Throws a `TypeError` for options that do not exist. */
-export function createGuard<Request>(client: Verifier, options: RefusalOptions<Request>): Guard<Request> {
+export function createGuard<Request>(client: Verifier, options: RefusalOptions<Request>): RequestGuard<Request> {
   if (typeof client?.keys?.verifyKey !== "function") throw new TypeError("protect needs a client of createClient");
   checkOptions("protect", options, optionNames);
   const { perRequest, keyOf, log = logError, bodyOf, ...asked } = options;
@@ -100,8 +103,9 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
   };
 
   function undecided(cause: unknown): Guarded {
-    log("a key could not be verified", cause);
-    const requestId = isLatchkeyError(cause) ? cause.requestId : undefined;
+    const { code, requestId } = isLatchkeyError(cause) ? cause : {};
+    const remedy = code === "UNAUTHORIZED" ? " (set a valid rootKey in createClient)" : "";
+    log(`a key could not be verified${remedy}`, cause);
     return { refusal: { ...unavailable, requestId, headers: withRequestId(requestId) } };
   }
 }

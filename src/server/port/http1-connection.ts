@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import type { Http1ReadBy } from "../../ambient/metrics.ts";
-import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
+import type { Http1FastPath } from "../../rpc/fast-path/http1-fast-path.ts";
+import type { PrintedAnswer } from "../../rpc/http1-response.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
-import type { NodeHttp1 } from "./node-http1.ts";
-import { NodeRequests } from "./node-requests.ts";
+import type { NodeHttp1, NodeRequests } from "./node-http1.ts";
 import type { RoundRobin } from "./round-robin.ts";
 
 /** Bytes that may wait to be served, including those of an incomplete request. Above this we stop reading. */
@@ -19,7 +19,7 @@ const nodeBodyBytesPerTurn = 16_384;
 
 export interface Http1Deps {
   /** Absent: Node reads everything. */
-  readonly byHand: JsonByHand | undefined;
+  readonly fastPath: Http1FastPath | undefined;
   readonly node: NodeHttp1;
   readonly roundRobin: RoundRobin;
   readonly guard: Guard;
@@ -33,16 +33,15 @@ type State =
   | "reading"
   /** A call of ours is under way. */
   | "answering"
-  /** Node serves one request. If Node finds its end where we do, we read the next one. */
-  | "lent"
   /** Node reads everything that follows. */
   | "node"
   /** The last answer has been sent. Further input is dropped. */
   | "ending";
 
 /**
- * One HTTP/1.1 connection. Its requests are served one after the other: by hand where that is supported, by Node
- * otherwise. A request served by hand may arrive in pieces; it is served once it is complete.
+ * One HTTP/1.1 connection. Its requests are served one after the other: by the fast path, until one comes that it does not
+ * support. Then Node serves this one and all that follow. A request on the fast path may arrive in pieces; it is served
+ * once it is complete.
  *
  * There are bounds on the bytes read but not served, on the bytes written but not yet read by the client, and on the work
  * done before other connections get their turn.
@@ -50,7 +49,7 @@ type State =
 export class Http1Connection {
   readonly socket: Socket;
   readonly #deps: Http1Deps;
-  #state: State;
+  #state: State = "reading";
   /** Bytes that were read and not served yet. */
   readonly #input = new ByteQueue();
   /** With fewer bytes than this the next request is certainly incomplete. */
@@ -58,10 +57,8 @@ export class Http1Connection {
   #hasHead = false;
   /** The client sends no more. */
   #hasInputEnded = false;
-  #isShuttingDown = false;
-  /** Bytes of the lent request that Node has not been given yet. */
-  #lendBytes = 0;
-  /** The requests that Node reads. Created for the first of them. */
+  #isLast = false;
+  /** The requests that Node reads, from the first of them. */
   #node: NodeRequests | undefined;
   /** Consecutive sweeps without progress; sweeps since the incomplete request began. */
   #quietSweeps = 0;
@@ -71,7 +68,6 @@ export class Http1Connection {
   constructor(socket: Socket, deps: Http1Deps) {
     this.socket = socket;
     this.#deps = deps;
-    this.#state = deps.byHand === undefined ? "node" : "reading";
     // A client that sends no more still gets its answers.
     socket.allowHalfOpen = true;
     socket.on("data", (chunk: Buffer) => this.receive(chunk));
@@ -80,12 +76,13 @@ export class Http1Connection {
       this.scheduleTurn();
     });
     socket.on("drain", () => this.#drained());
-    socket.on("close", () => this.#closed());
+    // The waiting requests of a client that has gone are not executed.
+    socket.on("close", () => this.#dropInput());
   }
 
   /** Whether the next answer is the last. */
   get isLast(): boolean {
-    return this.#isShuttingDown;
+    return this.#isLast;
   }
 
   /** Whether no request is being served or sent, and no answer is on its way. */
@@ -100,7 +97,7 @@ export class Http1Connection {
 
   /** From now on the next answer is the last, and says so. */
   startShutdown(): void {
-    this.#isShuttingDown = true;
+    this.#isLast = true;
     this.#node?.startShutdown();
   }
 
@@ -116,7 +113,6 @@ export class Http1Connection {
   /** Does what this connection may do in one turn. */
   work(): void {
     if (this.#state === "reading") this.#serve();
-    else if (this.#state === "lent") this.#lendMore();
     else if (this.#state === "node") this.#feedNode();
     this.#adjustReading();
   }
@@ -145,141 +141,137 @@ export class Http1Connection {
     }
   }
 
-  /** Serves requests by hand. */
+  /** Serves requests on the fast path. */
   #serve(): void {
+    const { fastPath } = this.#deps;
+    if (fastPath === undefined) {
+      this.#giveToNode("node_only");
+      return;
+    }
     // Backpressure: nothing more is served until the client has read its answers.
     if (this.socket.writableNeedDrain) return;
     if (this.#input.length < this.#neededBytes) {
       if (this.#hasInputEnded) this.#endOfInput();
       return;
     }
-    const { reader } = this.#deps.byHand as JsonByHand;
+    const { reader } = fastPath;
     const bytes = this.#takeInput();
     let answers = "";
     let at = 0;
     for (let requests = 0; at < bytes.length; requests++) {
-      if (requests === requestsPerTurn || answers.length > answerBytesPerTurn) {
+      if (requests >= requestsPerTurn || answers.length > answerBytesPerTurn) {
         this.#putBack(bytes, at);
-        this.socket.write(answers);
+        this.#write(answers);
         this.#deps.roundRobin.add(this);
         return;
       }
       const found = reader.read(bytes, at);
-      const { end } = reader;
-      const answer = found === "supported" ? this.#answerByHand(bytes) : undefined;
-      if (typeof answer === "string") {
+      if (found === "supported") {
+        const { end } = reader;
+        if (reader.isLast) this.#isLast = true;
+        this.#deps.onRequest("by_hand");
+        const answer = fastPath.answer(bytes, this);
+        if (answer instanceof Promise) {
+          this.#write(answers);
+          this.#putBack(bytes, end);
+          this.#state = "answering";
+          this.#deps.guard.runAfter(this.socket, answer, (later) => this.#answerLater(later));
+          return;
+        }
         at = end;
-        answers += answer;
-        if (!this.#isShuttingDown) continue;
+        answers = this.#append(answers, answer);
+        // A large one is read before more is served.
+        if (typeof answer !== "string") requests = requestsPerTurn;
+        if (!this.#isLast) continue;
         this.end(answers);
         return;
       }
-      if (answers !== "") this.socket.write(answers);
-      if (answer !== undefined) {
-        this.#putBack(bytes, end);
-        this.#state = "answering";
-        this.#deps.guard.runAfter(this.socket, answer, (later) => this.#answerLater(later));
-      } else if (found === "incomplete" && !(reader.hasHead && end - at > inputBytesMax)) {
+      this.#write(answers);
+      if (found === "incomplete" && !(reader.hasHead && reader.end - at > inputBytesMax)) {
         // A copy: otherwise the served requests in the same chunk would stay in memory until the rest arrives.
-        this.#putBack(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes, 0);
         if (at > 0) this.#partialSweeps = 0;
+        this.#input.push(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes);
         this.#hasHead = reader.hasHead;
-        this.#neededBytes = reader.hasHead ? end - at : this.#input.length + 1;
+        this.#neededBytes = reader.hasHead ? reader.end - at : this.#input.length + 1;
         if (this.#hasInputEnded) this.#endOfInput();
-      } else if (found === "unknown") {
-        this.#putBack(bytes, at);
-        this.#giveToNode();
       } else {
-        // Not supported, or a long body that comes in pieces: bodies that Node collects have a bound over all connections.
         this.#putBack(bytes, at);
-        this.#state = "lent";
-        this.#lendBytes = end - at;
-        this.#nodeFor(found !== "other" ? "node_body" : reader.target === undefined ? "node_path" : "node_head");
-        this.#lendMore();
+        // A long body that comes in pieces is Node's too: bodies that Node collects have a bound over all connections. Node
+        // measures the time of a request from here, so earlier answers have to be read first.
+        if (!this.socket.writableNeedDrain) this.#giveToNode(found === "incomplete" ? "node_body" : found);
       }
       return;
     }
-    this.#putBack(bytes, at);
-    this.socket.write(answers);
+    this.#partialSweeps = 0;
+    this.#write(answers);
     if (this.#hasInputEnded) this.#endOfInput();
   }
 
-  #answerByHand(bytes: Buffer): string | Promise<string> {
-    this.#deps.onRequest("by_hand");
-    return (this.#deps.byHand as JsonByHand).answer(bytes, this);
+  #write(text: string): void {
+    // Node writes Latin-1 faster than UTF-8, and most answers are ASCII, which is both.
+    if (text !== "") this.socket.write(text, Buffer.byteLength(text) === text.length ? "latin1" : "utf8");
   }
 
-  #answerLater(answer: string): void {
+  /** Adds an answer to those that are not written yet. A large one is written, after them. */
+  #append(answers: string, answer: PrintedAnswer): string {
+    if (typeof answer === "string") return answers + answer;
+    this.#write(answers + answer[0]);
+    this.socket.write(answer[1]);
+    return "";
+  }
+
+  #answerLater(answer: PrintedAnswer): void {
     if (this.socket.destroyed) return;
-    if (this.#isShuttingDown) {
-      this.end(answer);
+    const text = this.#append("", answer);
+    if (this.#isLast) {
+      this.end(text);
       return;
     }
-    this.socket.write(answer);
+    this.#write(text);
     this.#state = "reading";
     this.scheduleTurn();
   }
 
-  /** Gives Node what has arrived of the lent request. If Node finds another end of it, Node gets the connection. */
-  #lendMore(): void {
-    const node = this.#node as NodeRequests;
-    if (this.#lendBytes === 0) return;
-    if (this.#input.length > 0) {
-      const bytes = this.#takeInput();
-      const part = bytes.subarray(0, this.#lendBytes);
-      this.#putBack(bytes, part.length);
-      this.#lendBytes -= part.length;
-      if (!node.lend(part, this.#lendBytes === 0)) this.#giveToNode();
-      // Node may have answered before it had the whole request.
-      else if (this.#lendBytes === 0) this.scheduleTurn();
-    } else if (this.#hasInputEnded) {
-      node.finish();
-    }
-  }
-
-  #giveToNode(): void {
-    // Node may have refused the request, and ended the connection.
-    if (this.#state === "ending") return;
+  /** For good: two parsers never read the same connection by turns. */
+  #giveToNode(why: Http1ReadBy): void {
     this.#state = "node";
-    this.#nodeFor("node_framing");
-    this.scheduleTurn();
+    this.#neededBytes = 1;
+    this.#node = this.#deps.node.adopt(this, why, this.#deps.onRequest);
+    this.#feedNode();
   }
 
   #feedNode(): void {
-    const node = this.#node ?? this.#nodeFor("node_only");
+    const node = this.#node as NodeRequests;
     if (!node.canTakeMore) return;
     if (this.#input.length > 0) {
-      const bytes = this.#takeInput();
-      const slice = bytes.subarray(0, node.isServing ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
-      this.#putBack(bytes, slice.length);
-      node.feed(slice);
+      if (!node.isServing) this.#parseByNode(node, nodeHeadBytesPerTurn);
+      // As much of its body as is there: a request is served when the current turn has ended.
+      if (this.#input.length > 0 && node.isServing && node.canTakeMore) this.#parseByNode(node, nodeBodyBytesPerTurn);
       this.scheduleTurn();
     } else if (this.#hasInputEnded) {
       node.finish();
     }
   }
 
-  #nodeFor(readBy: Http1ReadBy): NodeRequests {
-    this.#node ??= new NodeRequests(this, readBy, this.#deps);
-    this.#node.readBy = readBy;
-    return this.#node;
+  #parseByNode(node: NodeRequests, bytesMax: number): void {
+    const bytes = this.#takeInput();
+    this.#putBack(bytes, bytesMax);
+    node.parse(bytes.subarray(0, bytesMax));
   }
 
-  /** Schedules a turn if there is something to do. A lent request that Node has answered gives the connection back first. */
+  /** Schedules a turn if there is something to do. */
   scheduleTurn(): void {
-    if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
     if (this.#input.length >= this.#neededBytes || this.#hasInputEnded) this.#deps.roundRobin.add(this);
   }
 
   #drained(): void {
     this.#quietSweeps = 0;
-    this.#node?.drained();
     this.scheduleTurn();
   }
 
   /** The client sends no more. Node answers a request that is still incomplete. */
   #endOfInput(): void {
-    if (this.#input.length > 0) this.#giveToNode();
+    if (this.#input.length > 0) this.#giveToNode("node_framing");
     else this.end("");
   }
 
@@ -290,12 +282,6 @@ export class Http1Connection {
     this.socket.end(answers);
     // Closing a socket with unread bytes sends a reset, and the client would lose the answer.
     this.socket.resume();
-  }
-
-  /** The client has gone: its waiting requests are not executed. */
-  #closed(): void {
-    this.#dropInput();
-    this.#node?.destroy();
   }
 
   #dropInput(): void {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Http1ReadBy } from "../../ambient/metrics.ts";
-import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
+import type { Http1FastPath } from "../../rpc/fast-path/http1-fast-path.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, sweepEveryMs, type Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
@@ -13,7 +13,7 @@ export interface Http1Options {
   /** The complete response to bytes that are not an HTTP request. Called once for each that is sent. */
   readonly malformed: (error: Error) => string;
   /** Absent: Node reads everything. */
-  readonly byHand?: JsonByHand;
+  readonly fastPath?: Http1FastPath;
   /** Called for each request. */
   readonly onHttp1Request?: (readBy: Http1ReadBy) => void;
   readonly guard: Guard;
@@ -27,10 +27,10 @@ export class Http1Server implements Connections {
   #isClosing = false;
 
   constructor(options: Http1Options, timeouts: Timeouts) {
-    const { listener, malformed, byHand, onHttp1Request: onRequest = () => {}, guard } = options;
+    const { listener, malformed, fastPath, onHttp1Request: onRequest = () => {}, guard } = options;
     this.#timeouts = timeouts;
     this.#deps = {
-      byHand,
+      fastPath,
       node: new NodeHttp1(listener, malformed, guard, timeouts),
       roundRobin: new RoundRobin(guard),
       guard,

@@ -2,7 +2,7 @@ import type http from "node:http";
 import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
+import type { TakeStream } from "../../rpc/fast-path/hot-grpc.ts";
 import { headersBytesMax } from "../../rpc/http1-response.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { askForBody } from "./ask-for-body.ts";

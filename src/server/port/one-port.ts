@@ -1,14 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import net from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { type Clock, systemClock } from "../../ambient/clock.ts";
-import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
+import type { TakeStream } from "../../rpc/fast-path/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
+import { acceptWaiting, listenAt } from "./listening.ts";
 import { TlsHandshakes, type TlsOptions } from "./tls-handshakes.ts";
 
 /** Every HTTP/2 client sends this first. No HTTP/1.1 request begins like it. */
@@ -16,10 +16,6 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
 /** At shutdown, a connection whose protocol is not known yet is closed after so many sweeps of `idleSweepMs`. */
 const undecidedSweepsMax = 5;
-/** Node's default backlog: connections that wait to be accepted. */
-const backlogMax = 511;
-/** The listener is closed after so many turns of the event loop in a row without a new connection. */
-const quietTurnsMin = 5;
 
 export interface OnePortOptions extends Http1Options {
   /** Is offered every HTTP/2 stream first. */
@@ -29,7 +25,7 @@ export interface OnePortOptions extends Http1Options {
   readonly connectionLimit?: ConnectionLimit;
   /** Absent: cleartext. */
   readonly tls?: TlsOptions | undefined;
-  /** Of handshakes. Default: the system's. */
+  /** Times handshakes. Default: the system's. */
   readonly clock?: Pick<Clock, "monotonicMs">;
   /** Called for every handshake that fails. */
   readonly onHandshakeFailed?: () => void;
@@ -58,7 +54,10 @@ export class OnePort {
    */
   readonly #undecided = new Map<net.Socket, number>();
   #connectionLimit: ConnectionLimit | undefined;
-  #accepted = 0;
+  /** Connections above the limit that get an answer. */
+  #rejecting = 0;
+  /** Called when the last connection has closed. */
+  #onLastClosed: (() => void) | undefined;
   readonly #sweepTimer: NodeJS.Timeout;
 
   constructor(options: OnePortOptions) {
@@ -83,24 +82,17 @@ export class OnePort {
     };
     this.#sweepTimer = setInterval(sweep, sweepEveryMs(timeouts)).unref();
     this.#server = net.createServer({ noDelay: true }, (socket) => {
-      this.#accepted++;
       guard.watch(socket);
       // Stays for the connection's whole life: Node removes its own listener when it releases a socket.
       socket.on("error", () => socket.destroy());
       this.#admit(socket, this.#connectionLimit);
     });
     guard.watch(this.#server);
-    if (connectionLimit !== undefined) {
-      this.#server.on("drop", connectionLimit.onRejected);
-      this.setConnectionsMax(connectionLimit.connectionsMax);
-    }
   }
 
   /** Connections that are open stay open. */
   setConnectionsMax(connectionsMax: number): void {
-    if (this.#connectionLimit === undefined) return;
-    this.#connectionLimit = { ...this.#connectionLimit, connectionsMax };
-    this.#server.maxConnections = connectionsMax + rejectingMax;
+    if (this.#connectionLimit !== undefined) this.#connectionLimit = { ...this.#connectionLimit, connectionsMax };
   }
 
   /** Open connections. */
@@ -123,15 +115,19 @@ export class OnePort {
     this.#tls?.set(options);
   }
 
-  /** Resolves to the bound port, or rejects. With `reusePort`, several listeners share the connections. */
-  listen(port: number, host: string, { reusePort = false } = {}): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ port, host, reusePort }, () => {
-        this.#server.off("error", reject);
-        resolve((this.#server.address() as net.AddressInfo).port);
-      });
-    });
+  /** Resolves to the bound port, or rejects. */
+  listen(port: number, host: string): Promise<number> {
+    return listenAt(this.#server, { port, host });
+  }
+
+  /** On a Unix socket. */
+  async listenOnSocket(path: string): Promise<void> {
+    await listenAt(this.#server, { path });
+  }
+
+  /** Serves a connection that another process has accepted. */
+  accept(socket: net.Socket): void {
+    this.#server.emit("connection", socket);
   }
 
   /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
@@ -142,8 +138,8 @@ export class OnePort {
   /** Stops listening. Resolves when all requests under way are answered; after `graceMs` the rest is cut off. */
   async close(graceMs: number): Promise<void> {
     this.startShutdown();
-    await this.#acceptWaiting();
-    const closed = new Promise((resolve) => this.#server.close(resolve));
+    await acceptWaiting(this.#server);
+    const closed = Promise.all([new Promise((resolve) => this.#server.close(resolve)), this.#allClosed()]);
     // Their count restarts here.
     for (const socket of this.#undecided.keys()) this.#undecided.set(socket, 0);
     const closeIdle = () => {
@@ -163,24 +159,11 @@ export class OnePort {
     this.#http1.stop();
   }
 
-  /**
-   * Accepts the connections that already wait. Closing a listener resets those that still wait, and each turn of the event
-   * loop accepts one. So the backlog is reduced to one, and the listener is closed after some turns without a new
-   * connection. A client that connects meanwhile retries by itself, and is refused then.
-   */
-  async #acceptWaiting(): Promise<void> {
-    // There is no public way to change this number for a server that listens.
-    const { _handle: handle } = this.#server as unknown as { _handle: { listen(backlog: number): unknown } | null };
-    handle?.listen(0);
-    // The current turn may have begun long ago: wait for its end.
-    await nextTurn();
-    let quietTurns = 0;
-    // A bound on the turns: connections that keep coming must not keep the server from stopping.
-    for (let turn = 0; turn < backlogMax && quietTurns < quietTurnsMin; turn++) {
-      const before = this.#accepted;
-      await nextTurn();
-      quietTurns = this.#accepted === before ? quietTurns + 1 : 0;
-    }
+  #allClosed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onLastClosed = resolve;
+      if (this.#sockets.size === 0) resolve();
+    });
   }
 
   /** Closes connections whose protocol is still unknown after so many sweeps. Sending a few bytes does not extend it. */
@@ -202,7 +185,9 @@ export class OnePort {
     }
     if (limit === undefined || connectionsMax === undefined || this.#sockets.size < connectionsMax) {
       this.#receive(socket);
-    } else if (this.#tls === undefined) {
+    } else if (this.#tls === undefined && this.#rejecting < rejectingMax) {
+      this.#rejecting++;
+      socket.on("close", () => this.#rejecting--);
       rejectConnection(socket, limit);
     } else {
       limit.onRejected();
@@ -223,6 +208,7 @@ export class OnePort {
     this.#sockets.delete(connection);
     this.#strangers.delete(connection);
     this.#undecided.delete(connection);
+    if (this.#sockets.size === 0) this.#onLastClosed?.();
   }
 
   /** Reads until the protocol is known, then passes the socket on with the bytes read so far. */

@@ -22,7 +22,7 @@ const underWayMax = 512;
 const hurriedMs = 500;
 /** A first message in more bytes than this is none of TLS. */
 const firstRecordMax = 5 + 16_384;
-/** Of TLS 1.2: those with forward secrecy, where the server's only expensive step is the first. */
+/** For TLS 1.2, only those with forward secrecy, where the server's only expensive step is the first. */
 const ciphers = [
   "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256",
   "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -214,9 +214,7 @@ function hasWrongCertificate(secured: tls.TLSSocket): boolean {
  * is true of a resumed session without any certificate.
  */
 export function hasTrustedCertificate(socket: object): boolean {
-  const { authorized, hasTrustedCertificate } = socket as Partial<tls.TLSSocket & { hasTrustedCertificate: boolean }>;
-  if (hasTrustedCertificate !== undefined) return hasTrustedCertificate;
-  return authorized === true && hasCertificate(socket as tls.TLSSocket);
+  return (socket as Partial<tls.TLSSocket>).authorized === true && hasCertificate(socket as tls.TLSSocket);
 }
 
 function hasCertificate(secured: tls.TLSSocket): boolean {

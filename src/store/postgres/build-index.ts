@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { createIndexQuery, type IndexDefinition } from "../sql/index-definition.ts";
+import { createIndexText, type IndexDefinition } from "../sql/migrations.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import { PatientConnection } from "./patient-connection.ts";
 import { DatabaseRefused, sqlStateOf, toStoreError } from "./pg-error.ts";
@@ -24,7 +24,7 @@ const lookEveryMs = 500;
  * The builder holds a lock in a transaction of its own on a second connection, because a lock of the session would not
  * last behind a pooler. That transaction writes nothing and is READ COMMITTED, so between its statements it has neither a
  * transaction id nor a snapshot, and the build does not wait for it. Others ask for the lock without waiting in the
- * server, where the build would wait for them. If the lock is lost, the server still tells that it builds.
+ * server, where the build would wait for them. If the lock is lost, the server still reports that it builds.
  */
 export async function buildIndex(index: IndexDefinition, options: BuildIndexOptions): Promise<void> {
   const builder = new PatientConnection(options.servers);
@@ -50,10 +50,10 @@ async function buildWith(
   index: IndexDefinition,
   { signal, onIndexBuild }: BuildIndexOptions,
 ): Promise<void> {
-  let isTold = false;
-  const tell = (by: "this process" | "another process") => {
-    if (!isTold) onIndexBuild?.(index.name, by);
-    isTold = true;
+  let isReported = false;
+  const report = (by: "this process" | "another process") => {
+    if (!isReported) onIndexBuild?.(index.name, by);
+    isReported = true;
   };
   for (let isLocked = false; ; ) {
     isLocked ||= await takeLock(lock);
@@ -62,14 +62,14 @@ async function buildWith(
     const [{ is_valid, is_being_built } = { is_valid: null, is_being_built: false }] = rows as unknown as StateRow[];
     if (is_valid) return;
     if (!isLocked || is_being_built) {
-      tell("another process");
+      report("another process");
       await delay(lookEveryMs, undefined, { signal });
       continue;
     }
-    tell("this process");
+    report("this process");
     // What a build has left that was interrupted. It cannot be continued, but every change of the table maintains it.
     if (is_valid === false) await builder.run(`DROP INDEX CONCURRENTLY IF EXISTS ${index.name}`);
-    await builder.run(createIndexQuery(index, "CONCURRENTLY").sql);
+    await builder.run(createIndexText(index, "CONCURRENTLY"));
   }
 }
 

@@ -1,3 +1,4 @@
+import { type Sql, sql } from "../sql/sql.ts";
 import { databaseNowMs, type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
@@ -55,13 +56,13 @@ export const exchangeRunsSteps: GuardedSteps = {
       smallest: "$11::bigint[]",
       first_run: "$12::int[]",
       last_run: "$13::int[]",
-      brought_limit: "$16::bigint[]",
-      brought_duration_ms: "$17::bigint[]",
+      ask_limit: "$16::bigint[]",
+      ask_duration_ms: "$17::bigint[]",
     },
     isDemand: "smallest <= rate_limit",
     rule: {
-      limit: "COALESCE(u.brought_limit, p.rule_limit)",
-      durationMs: "COALESCE(u.brought_duration_ms, p.rule_duration_ms)",
+      limit: "COALESCE(u.ask_limit, p.rule_limit)",
+      durationMs: "COALESCE(u.ask_duration_ms, p.rule_duration_ms)",
     },
     steps: `folded (subject, run, last_run, left_over, is_each_served) AS (
   SELECT subject, first_run, last_run, available, true FROM offered
@@ -152,12 +153,19 @@ locked AS MATERIALIZED (
 
 /**
  * Makes windows as `windowMadeAt` does, of subjects that have none. Another process may make the same at the same time.
- * $1 now in ms, or null for the database's clock  $2 JSON: a list of objects with subject and duration_ms
+ * `nowMs`: undefined for the database's clock.
  */
-export const makeWindowsText = `
-INSERT INTO permit_windows (subject, gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended)
-SELECT subject, now_ms, now_ms, duration_ms, 0, 0, 0, 0
-FROM jsonb_to_recordset($2::jsonb) AS u (subject text, duration_ms bigint),
-  (SELECT COALESCE($1::bigint, ${databaseNowMs}) AS now_ms) AS clock
-ORDER BY subject
-ON CONFLICT DO NOTHING`;
+export function makeWindows(nowMs: number | undefined, windows: readonly NewWindow[]): Sql {
+  return sql`
+    INSERT INTO permit_windows (subject, gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended)
+    SELECT subject, now_ms, now_ms, duration_ms, 0, 0, 0, 0
+    FROM jsonb_to_recordset(${JSON.stringify(windows)}::jsonb) AS u (subject text, duration_ms bigint),
+      (SELECT COALESCE(${nowMs}::bigint, ${sql.raw(databaseNowMs)}) AS now_ms) AS clock
+    ORDER BY subject
+    ON CONFLICT DO NOTHING`;
+}
+
+interface NewWindow {
+  readonly subject: string;
+  readonly duration_ms: number | undefined;
+}

@@ -3,17 +3,19 @@ import type { Clock } from "../../ambient/clock.ts";
 import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
-import { beginText, type GuardedSteps, guardedText, recoverText } from "./guarded-statement.ts";
 import {
+  beginText,
   bySubject,
+  type GuardedSteps,
+  guardedText,
   type KeptRow,
   type LaneItem,
   type LaneResult,
   type LaneStatement,
-  type LaneWork,
   locked,
+  recoverText,
   type SkippedRow,
-} from "./lane-statement.ts";
+} from "./guarded-statement.ts";
 import { PgConnection, type PreparedText, preparedText } from "./pg-connection.ts";
 import {
   isConnectionUsable,
@@ -30,7 +32,7 @@ import { batchTimeoutMs, type RoundTrip } from "./round-trip.ts";
 export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "metrics"> {
   readonly servers: PgServers;
   /**
-   * How long a batch is tried. After that its callers are told that its outcome is unknown. A caller may have waited
+   * How long a batch is tried. After that its callers get the answer that its outcome is unknown. A caller may have waited
    * just as long for the batch before.
    */
   readonly timeoutMs: number;
@@ -63,7 +65,6 @@ const writerMaxIdleMs = 3_600_000;
  */
 export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   readonly #options: GuardedLaneOptions;
-  readonly #work: LaneWork<Item, Row, Settled>;
   readonly #connection: PgConnection;
   readonly #lockMs: number;
   readonly #texts: Record<"begin" | "recover", PreparedText>;
@@ -71,13 +72,9 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   #underWay: Promise<unknown> = Promise.resolve();
   #writer: Writer | undefined;
 
-  constructor(options: GuardedLaneOptions, work: LaneWork<Item, Row, Settled>) {
+  constructor(options: GuardedLaneOptions) {
     this.#options = options;
-    this.#work = work;
-    this.#connection = new PgConnection(options.servers, {
-      keepOpen: () => ({ afterMs: 0 }),
-      roundTrip: options.roundTrip,
-    });
+    this.#connection = new PgConnection(options.servers, { keepOpen: true, roundTrip: options.roundTrip });
     const lockMs = options.lockMs ?? options.timeoutMs * lockPart;
     this.#lockMs = lockMs;
     this.#texts = {
@@ -87,8 +84,8 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   }
 
   /** One batch after the other: the next sequence number is used only when the previous one is settled. */
-  apply(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
-    const results = this.#underWay.then(() => this.#settleAll(items, this.#newDeadline()));
+  apply(items: readonly Item[], statement: LaneStatement<Item, Row, Settled>): Promise<readonly LaneResult<Settled>[]> {
+    const results = this.#underWay.then(() => this.#settleAll({ items, statement, deadline: this.#newDeadline() }));
     this.#underWay = results.catch(() => {});
     return results;
   }
@@ -97,16 +94,12 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
    * First waits for locked rows. If one stays locked, settles the others without it, then waits again for the locked ones
    * alone. What is still locked then fails: it has not been charged.
    */
-  async #settleAll(
-    items: readonly Item[],
-    deadline: Deadline,
-    isLastTry = false,
-  ): Promise<readonly LaneResult<Settled>[]> {
-    const waited = await this.#settle(items, deadline, "wait");
+  async #settleAll(work: Work<Item, Row, Settled>, isLastTry = false): Promise<readonly LaneResult<Settled>[]> {
+    const { items, deadline } = work;
+    const waited = await this.#settle(work, "wait");
     if (waited !== "locked") return waited;
     this.#options.metrics.ledger("locked");
-    const around =
-      isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(items, deadline, "skip");
+    const around = isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(work, "skip");
     // Locked rows were skipped, so only the writer's own row can still be locked here.
     if (around === "locked") this.#giveUp("the ledger's own row is locked");
     const again = items.filter((_, at) => around[at] === locked);
@@ -114,26 +107,23 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
     const retried =
       isLastTry || again.length === 0 || !isTimeLeft
         ? again.map(() => locked)
-        : await this.#settleAll(again, deadline, true).catch((error: Error) => again.map(() => failedBy(error)));
+        : await this.#settleAll({ ...work, items: again }, true).catch((error: Error) =>
+            again.map(() => failedBy(error)),
+          );
     const next = retried.values();
     return around.map((result) => (result === locked ? (next.next().value as LaneResult<Settled>) : result));
   }
 
   /** The results, or "locked": a row stayed locked and nothing has happened. */
-  async #settle(
-    items: readonly Item[],
-    deadline: Deadline,
-    locking: Locking,
-  ): Promise<readonly LaneResult<Settled>[] | "locked"> {
-    const statement = this.#work(items);
-    const batch: Batch<Item, Row, Settled> = { items, statement, locking, nonce: this.#newId(), deadline };
+  async #settle(work: Work<Item, Row, Settled>, locking: Locking): Promise<readonly LaneResult<Settled>[] | "locked"> {
+    const batch: Batch<Item, Row, Settled> = { ...work, locking, nonce: this.#newId() };
     for (;;) {
       try {
         return this.#resultsOf(batch, await this.#attempt(batch));
       } catch (error) {
         if (error instanceof Unavailable) throw error;
         // An earlier attempt without an answer may still be applied: then nothing else may be sent in its place.
-        if (isDataError(error) && !batch.isUnanswered) return this.#split(items);
+        if (isDataError(error) && !batch.isUnanswered) return this.#split(work);
         if (isLockTimeout(error) && !batch.isUnanswered) return "locked";
         if (sqlStateOf(error) !== undefined) batch.refusal = error;
         const cause = batch.refusal ?? error;
@@ -159,15 +149,16 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
 
   async #attempt(batch: Batch<Item, Row, Settled>): Promise<readonly Row[]> {
     const { items, statement, nonce, locking } = batch;
-    // The same number in every attempt: with another one the batch could be applied a second time.
-    batch.number ??= takeNumber(await this.#currentWriter(batch));
+    // The same number in every attempt: with another one the batch could be applied a second time. A number is never used for
+    // two contents, even if the first was refused.
+    batch.number ??= await this.#nextNumber(batch);
     const { writer, seq } = batch.number;
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
     const values = [writer.id, seq, nonce, nowMs, ...statement.valuesOf(items)];
     const sentAtMs = this.#options.clock.monotonicMs();
     const reply = await this.#run(this.#textOf(statement.steps, locking), values, batch);
     const receivedAtMs = this.#options.clock.monotonicMs();
-    this.#options.watch?.onClockReading({ shownMs: reply.now_ms as number, sentAtMs, receivedAtMs });
+    this.#options.watch?.onClockReading({ ledgerMs: reply.now_ms as number, sentAtMs, receivedAtMs });
     if (reply.fresh === 1) return this.#applied(writer, reply.result);
 
     // Already applied: by an attempt whose reply was lost, or by another process with the same writer id.
@@ -190,14 +181,14 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
     return result as readonly Row[];
   }
 
-  async #currentWriter(batch: Sending): Promise<Writer> {
+  async #nextNumber(batch: Sending): Promise<{ writer: Writer; seq: number }> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#writer === undefined || nowMs - this.#writer.usedMs > writerMaxIdleMs) {
       const id = this.#options.writerId?.() ?? this.#newId();
       await this.#run(this.#texts.begin, [id], batch);
       this.#writer = { id, seq: 0, usedMs: nowMs };
     }
-    return this.#writer;
+    return { writer: this.#writer, seq: ++this.#writer.seq };
   }
 
   async #run(prepared: PreparedText, values: readonly unknown[], batch: Sending): Promise<GuardedReply> {
@@ -220,7 +211,8 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   }
 
   /** The server refuses something in the batch. Each half is tried alone, down to the bad item. */
-  async #split(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
+  async #split(work: Work<Item, Row, Settled>): Promise<readonly LaneResult<Settled>[]> {
+    const { items } = work;
     this.#options.metrics.ledger("split");
     const [first] = items as readonly [Item, ...Item[]];
     // All of them are about the same rows: no half can do better.
@@ -231,7 +223,7 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
       // A half without an answer must not hide the result of the other half.
       const lost = (error: Error) => half.map(() => failedBy(error));
-      results.push(...(await this.#settleAll(half, this.#newDeadline()).catch(lost)));
+      results.push(...(await this.#settleAll({ ...work, items: half, deadline: this.#newDeadline() }).catch(lost)));
     }
     return results;
   }
@@ -274,9 +266,14 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
 /** Whether rows locked by other transactions are waited for or skipped. */
 type Locking = "wait" | "skip";
 
-interface Batch<Item, Row extends KeptRow, Settled> extends Sending {
+/** Items to settle by one statement. */
+interface Work<Item, Row extends KeptRow, Settled> {
   readonly items: readonly Item[];
   readonly statement: LaneStatement<Item, Row, Settled>;
+  readonly deadline: Deadline;
+}
+
+interface Batch<Item, Row extends KeptRow, Settled> extends Sending, Work<Item, Row, Settled> {
   readonly locking: Locking;
   readonly nonce: string;
 }
@@ -297,11 +294,6 @@ interface Writer {
   /** The latest number that was taken. */
   seq: number;
   usedMs: number;
-}
-
-/** A number is never used for two contents, even if the first was refused. */
-function takeNumber(writer: Writer): { writer: Writer; seq: number } {
-  return { writer, seq: ++writer.seq };
 }
 
 interface GuardedReply {

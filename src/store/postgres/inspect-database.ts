@@ -15,7 +15,7 @@ export interface DatabaseFacts {
   readonly isReadOnly: boolean;
   /** Commits wait for a synchronous standby, and none is connected. False too where this role may not know. */
   readonly isStandbyAway: boolean;
-  /** Of the settings that commits depend on, those that are not safe: `fsync = off`. */
+  /** The settings that commits depend on and that are not safe: `fsync = off`. */
   readonly unsafeSettings: readonly string[];
   readonly isolation: string;
   readonly roundTripMs: number;
@@ -178,8 +178,8 @@ WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND c.relname = A
 const poolerRounds = 4;
 
 /**
- * A pooler tells its clients process ids of its own, which are not those of the server. One that pools by session gives
- * two clients that are connected at once two connections of the server; one that pools by transaction lets them share.
+ * A pooler gives its clients process ids of its own, which are not those of the server. One that pools by session gives
+ * two clients that are connected at the same time two connections of the server; one that pools by transaction lets them share.
  */
 async function findPooler(server: string, client: pg.Client, backendPid: number): Promise<DatabaseFacts["pooler"]> {
   if ((client as unknown as { processID: number | null }).processID === backendPid) return undefined;

@@ -1,36 +1,31 @@
-import { CompiledQuery, Kysely, sql } from "kysely";
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
-import { tidyEvents } from "../sql/event-rows.ts";
-import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
+import { findUnfinishedCopy } from "../sql/copied-tables.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
 import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
 import type { Migration } from "../sql/migrations.ts";
-import { removeEndedSecrets } from "../sql/reroll-key.ts";
-import type { Schema } from "../sql/schema.ts";
-import { tidyChanges } from "../sql/sql-change-feed.ts";
+import { type Sql, sql } from "../sql/sql.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
-import { tidyWindows } from "../sql/tidy-windows.ts";
-import { findUnfinishedCopy } from "../sql/unfinished-copy.ts";
+import { tidyTables } from "../sql/tidy.ts";
 import type { Store } from "../store.ts";
-import { applyMigration } from "./apply-migration.ts";
 import { type BuildIndexOptions, buildIndex } from "./build-index.ts";
-import { makeWindowsText } from "./exchange-statement.ts";
-import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
+import { makeWindows } from "./exchange-statement.ts";
+import { databaseNowMs, deleteIdleWritersText, nowText } from "./guarded-statement.ts";
+import { applyMigration } from "./patient-connection.ts";
 import { type MakeWindows, PermitLane } from "./permit-lane.ts";
-import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
-import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
+import { deleteIdleReadersText, PgChangeFeed } from "./pg-change-feed.ts";
+import { toPgStatement } from "./pg-connection.ts";
 import { DatabaseRefused, orRefused } from "./pg-error.ts";
 import { PgLookups } from "./pg-lookups.ts";
 import { pgMigrations } from "./pg-migrations.ts";
-import { PgPool, type PgPoolOptions, type Timeouts } from "./pg-pool.ts";
+import { PgPool, type PgPoolOptions, type QueryTimeouts } from "./pg-pool.ts";
 import { PgServers } from "./pg-servers.ts";
-import { checkUrl } from "./pg-session.ts";
-import { refilledCounter } from "./refill-steps.ts";
+import { checkUrl, lockTimeout } from "./pg-session.ts";
+import { pgRefilledCounter } from "./refill-steps.ts";
 import { RoundTrip } from "./round-trip.ts";
 import { UsageLane } from "./usage-lane.ts";
 
@@ -45,7 +40,7 @@ export interface PostgresStoreOptions
   extends PgEngineOptions,
     EmptyStoreOptions,
     Pick<Ambient, "clock" | "random" | "metrics"> {
-  /** Of each ledger. */
+  /** For each ledger. */
   readonly lanes: number;
   readonly usageTimeoutMs: number;
   readonly watch?: LedgerWatch;
@@ -84,14 +79,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await engine.close();
   };
   try {
+    // Connects the lanes first, because the pool takes all the room that it finds.
+    await Promise.all(lanes.map((lane) => lane.connect()));
     if (options.mustExist) await requireData(engine, "the database");
     const applied = await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
     if (isNewStore(applied)) options.onCreated?.();
     if ((await findUnfinishedCopy(engine)) !== undefined) throw new DatabaseRefused(unfinishedCopyText);
-    // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
-    await Promise.all(lanes.map((lane) => lane.connect()));
-    await Promise.all(lanes.map((lane) => lane.apply([])));
-    engine.pool.keepOpen();
+    // Prepares each lane's statements now: with connecting, that can take longer than the first uses may wait.
+    await Promise.all([...usageLanes.map((lane) => lane.settle([])), ...permitLanes.map((lane) => lane.exchange([]))]);
   } catch (error) {
     await close();
     throw orRefused(error);
@@ -106,12 +101,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     roundTripMs: () => roundTrip.ms,
     check: engine.check,
     async tidy(nowMs, eventsBeforeMs) {
-      await forgetExpiredAnswers(engine, nowMs);
-      await removeEndedSecrets(engine, nowMs);
-      await engine.atomically([CompiledQuery.raw(forgetText), CompiledQuery.raw(forgetReadersText)]);
-      await tidyChanges(engine);
-      await tidyWindows(engine, nowMs);
-      if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
+      await engine.atomically([sql.raw(deleteIdleWritersText), sql.raw(deleteIdleReadersText)]);
+      await tidyTables(engine, nowMs, eventsBeforeMs);
     },
     close,
   };
@@ -119,9 +110,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 function makeWindowsWith(engine: PgEngine, { ledgerClock }: Pick<PgEngineOptions, "ledgerClock">): MakeWindows {
   return async (asks) => {
-    const rows = asks.map(({ subject, brought }) => ({ subject, duration_ms: brought?.durationMs }));
-    const values = [ledgerClock?.nowMs() ?? null, JSON.stringify(rows)];
-    await engine.atomically([CompiledQuery.raw(makeWindowsText, values)]);
+    const windows = asks.map(({ subject, sentRule }) => ({ subject, duration_ms: sentRule?.durationMs }));
+    await engine.atomically([makeWindows(ledgerClock?.nowMs(), windows)]);
   };
 }
 
@@ -130,7 +120,12 @@ const unfinishedCopyText =
 
 /** It locks nothing, but only a server that accepts writes runs it; a read-only one fails with its own code. */
 const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";
-const checkTimeouts: Timeouts = { waitMs: 1000, queryMs: 1000 };
+const readTimeouts: QueryTimeouts = { waitMs: 1000, queryMs: 1000 };
+/** Creating and deleting keys may take longer: they are not part of serving an API request. */
+const writeTimeouts: QueryTimeouts = { waitMs: 2000, queryMs: 5000 };
+
+/** For the transaction that it is part of. */
+const setLockTimeout = (time: string) => sql`SELECT set_config('lock_timeout', ${sql.lit(time)}, true)`;
 
 /** Verifications look keys up over the same connections: lists leave most of them free. */
 const scansAtOnce = 2;
@@ -145,13 +140,16 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
   return {
     servers,
     pool,
-    db: new Kysely<Schema>({ dialect: createPgDialect(pool) }),
+    async read<Row>(query: Sql) {
+      const { rows } = await pool.query(toPgStatement(query), readTimeouts);
+      return rows as unknown as readonly Row[];
+    },
     async atomically(queries) {
-      const results = await pool.transaction(queries.map(toQuery), writeTimeouts);
-      return results.map(toQueryResult);
+      const replies = await pool.transaction(queries.map(toPgStatement), writeTimeouts);
+      return replies.map(({ rows, rowCount }) => ({ rows, changes: rowCount ?? 0 }));
     },
     async scan(query) {
-      const { rows } = await scanInTurn(() => pool.query(toQuery(query), writeTimeouts));
+      const { rows } = await scanInTurn(() => pool.query(toPgStatement(query), writeTimeouts));
       return rows;
     },
     migrate: (claim, statements) => applyMigration(servers, claim, statements),
@@ -160,18 +158,20 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     inPrimaryKey: sql``,
     forKeyShare: sql`FOR KEY SHARE`,
     hasValue: (column, value) => sql`${sql.ref(column)} = ANY (ARRAY[${value}])`,
-    isAnyOf: (column, query) => sql<boolean>`${sql.ref(column)} = ANY (ARRAY(${query}))`,
-    isListOf: (column, texts) => sql<boolean>`${sql.ref(column)}::jsonb <@ ${JSON.stringify(texts)}::jsonb`,
+    isAnyOf: (column, query) => sql`${sql.ref(column)} = ANY (ARRAY(${query}))`,
+    isListOf: (column, texts) => sql`${sql.ref(column)}::jsonb <@ ${JSON.stringify(texts)}::jsonb`,
     // The engine takes such a range for a ninth of the table, and would rather read all of it. It does not with a limit, which
     // no key reaches: it would have had as many names of limits.
     windowsOfKeys: (ids) => sql`SELECT own.subject FROM (${ids}) AS ids CROSS JOIN LATERAL (
       SELECT subject FROM permit_windows WHERE ${isWindowOfKey} ORDER BY subject LIMIT 10000) AS own`,
     forUpdate: sql`FOR UPDATE`,
-    thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
-    oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
+    // Less than the time-out of a statement.
+    inTurn: (statement) => [setLockTimeout("3s"), statement, setLockTimeout(lockTimeout)],
+    thisTransaction: sql`pg_current_xact_id()::text::bigint`,
+    oldestOpenTransaction: sql`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
     refilledCounter(keyId) {
       const { ledgerClock } = options;
-      return refilledCounter(keyId, ledgerClock ? sql`${ledgerClock.nowMs()}::bigint` : sql.raw(databaseNowMs));
+      return pgRefilledCounter(keyId, ledgerClock ? sql`${ledgerClock.nowMs()}::bigint` : sql.raw(databaseNowMs));
     },
     async ledgerNowMs() {
       if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
@@ -179,7 +179,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       return (rows[0] as { now_ms: number }).now_ms;
     },
     async check() {
-      await pool.query({ text: checkText, values: [] }, checkTimeouts);
+      await pool.query({ text: checkText, values: [] }, readTimeouts);
     },
     close: () => pool.close(),
   };

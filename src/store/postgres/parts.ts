@@ -1,4 +1,4 @@
-import type { LaneItem } from "./lane-statement.ts";
+import type { LaneItem } from "./guarded-statement.ts";
 
 export interface Parts {
   /** Every subject that an item names, once. The other fields are in the order of this one. */

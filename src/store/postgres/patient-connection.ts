@@ -1,7 +1,9 @@
 import { systemClock } from "../../ambient/clock.ts";
 import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { PgConnection, type PgReply } from "./pg-connection.ts";
+import type { Sql } from "../sql/sql.ts";
+import { PgConnection, type PgReply, toPgStatement } from "./pg-connection.ts";
+import { toStoreError } from "./pg-error.ts";
 import type { PgServers } from "./pg-servers.ts";
 import { settingsWithoutTimeouts } from "./pg-session.ts";
 
@@ -50,5 +52,38 @@ export class PatientConnection {
   /** What is under way may or may not happen. */
   close(): void {
     this.#connection.close();
+  }
+}
+
+/**
+ * From the first statement on. A statement that changes a table waits for its readers and writers, and all that come
+ * after it wait behind it: so it gives up before their deadlines, and the migration is tried again later.
+ */
+const asStatements = [
+  "SET LOCAL lock_timeout = '400ms'",
+  // If this process stands still, others must not wait for it forever.
+  "SET LOCAL idle_in_transaction_session_timeout = '5s'",
+].join("; ");
+
+/**
+ * Runs the statements as one transaction, after the one that claims the migration. Another process that applies it is
+ * waited for there, however long it takes. Throws `UniqueViolation` or `Unavailable`.
+ */
+export async function applyMigration(servers: PgServers, claim: Sql, statements: readonly Sql[]): Promise<void> {
+  const connection = new PatientConnection(servers);
+  const run = (statement: Sql) => {
+    const { text, values } = toPgStatement(statement);
+    return connection.run(text, values);
+  };
+  try {
+    await connection.transaction(async () => {
+      await run(claim);
+      await connection.run(asStatements);
+      for (const statement of statements) await run(statement);
+    });
+  } catch (error) {
+    throw toStoreError(error);
+  } finally {
+    connection.close();
   }
 }

@@ -3,31 +3,35 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { exchangeRunsSteps, exchangeSteps } from "./exchange-statement.ts";
 import { GuardedLane, type GuardedLaneOptions } from "./guarded-lane.ts";
-import { type LaneStatement, resultPerRow } from "./lane-statement.ts";
+import { type LaneStatement, resultPerRow } from "./guarded-statement.ts";
 
 /** A lane of the permit ledger. */
 export class PermitLane extends GuardedLane<SubjectAsk, PermitRow, SettledAsk> implements PermitEngine {
   readonly #makeWindows: MakeWindows;
 
   constructor(options: GuardedLaneOptions & { readonly makeWindows: MakeWindows }) {
-    super(options, (asks) => (asks.every(isSimple) ? exchanging : exchangingRuns));
+    super(options);
     this.#makeWindows = options.makeWindows;
   }
 
   async exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
-    const results = await this.apply(asks);
-    const isAbsent = (i: number) => results[i]?.outcome === "missing" && asks[i]?.brought !== undefined;
+    const results = await this.#exchange(asks);
+    const isAbsent = (i: number) => results[i]?.outcome === "missing" && asks[i]?.sentRule !== undefined;
     const absent = asks.filter((_, i) => isAbsent(i));
     if (absent.length === 0) return results;
     const made = (await this.#exchangeAbsent(absent)).values();
     return results.map((result, i) => (isAbsent(i) ? (made.next().value as PermitResult) : result));
   }
 
+  #exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
+    return this.apply(asks, asks.every(isSimple) ? exchanging : exchangingRuns);
+  }
+
   /** Nothing was done for these asks: their free-standing windows are made, and they are settled again. */
   async #exchangeAbsent(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
     try {
       await this.#makeWindows(asks);
-      const results = await this.apply(asks);
+      const results = await this.#exchange(asks);
       // Tidied away in between, which is as rare as a day is long.
       return results.map((result) => (result.outcome === "missing" ? notMade : result));
     } catch (error) {
@@ -38,7 +42,7 @@ export class PermitLane extends GuardedLane<SubjectAsk, PermitRow, SettledAsk> i
 }
 
 /** Makes the windows of subjects that have none. Throws `Unavailable`. */
-export type MakeWindows = (asks: readonly Pick<SubjectAsk, "subject" | "brought">[]) => Promise<void>;
+export type MakeWindows = (asks: readonly Pick<SubjectAsk, "subject" | "sentRule">[]) => Promise<void>;
 
 const notMade: PermitResult = { outcome: "failed", reason: "the window could not be made" };
 
@@ -57,8 +61,8 @@ type PermitRow = readonly [
 ];
 type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
 
-function isSimple({ waiting, brought }: SubjectAsk): boolean {
-  if (brought !== undefined) return false;
+function isSimple({ waiting, sentRule }: SubjectAsk): boolean {
+  if (sentRule !== undefined) return false;
   return waiting.length === 0 || (waiting.length === 1 && waiting[0]?.cost === 1);
 }
 
@@ -95,8 +99,8 @@ const exchangingRuns: LaneStatement<SubjectAsk, PermitRow, SettledAsk> = {
       runs.map(({ length }, i) => (firsts[i] as number) + length - 1),
       runs.flat().map(({ cost }) => cost),
       runs.flat().map(({ count }) => count),
-      asks.map(({ brought }) => brought?.limit ?? null),
-      asks.map(({ brought }) => brought?.durationMs ?? null),
+      asks.map(({ sentRule }) => sentRule?.limit ?? null),
+      asks.map(({ sentRule }) => sentRule?.durationMs ?? null),
     ];
   },
   resultsOf,

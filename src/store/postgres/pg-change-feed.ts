@@ -4,7 +4,7 @@ import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedNews, FeedPosition } from "../change-feed.ts";
 import { changesReadMax, type FeedRow, newsOf } from "../sql/sql-change-feed.ts";
-import { reliedText } from "./guarded-statement.ts";
+import { settingsText } from "./guarded-statement.ts";
 import { PgConnection, type PgReply, type PgStatement, preparedText } from "./pg-connection.ts";
 import { UnsafeTransaction } from "./pg-error.ts";
 import type { PgServers } from "./pg-servers.ts";
@@ -91,7 +91,7 @@ export class PgChangeFeed implements ChangeFeed {
   }
 
   async #readAfter(transaction: number, since: FeedPosition | undefined, run: Run): Promise<FeedNews> {
-    const { session = "", snapshot = noSnapshot } = since?.told ?? {};
+    const { session = "", snapshot = noSnapshot } = since?.reported ?? {};
     const { reader = "", count = 0 } = since?.heartbeat ?? {};
     const values = [since?.transaction ?? null, session, snapshot, this.#reader, reader, count];
     const { rows } = await run({ ...readChanges, values });
@@ -108,7 +108,7 @@ export class PgChangeFeed implements ChangeFeed {
         // Not beyond the heartbeat: a server that takes over has it, and gives only higher ids to new transactions.
         transaction: Math.min(position.transaction, transaction),
         heartbeat: { reader: this.#reader, count: this.#heartbeats },
-        told: { session: first.session, snapshot: first.snapshot },
+        reported: { session: first.session, snapshot: first.snapshot },
       },
     };
   }
@@ -132,27 +132,28 @@ interface PgFeedRow extends FeedRow {
 /** A snapshot that has seen nothing. */
 const noSnapshot = "1:1:";
 
+/** `beaten`: the statement that stores a heartbeat where the settings are safe, and returns it. */
+function heartbeatText(beaten: string) {
+  return preparedText(`
+WITH ${settingsText(lockMs)}, beaten AS (${beaten} RETURNING heartbeats)
+SELECT is_safe, (SELECT heartbeats FROM beaten), pg_current_xact_id()::text::bigint AS transaction_id FROM settings`);
+}
+
 /** Commits the next heartbeat, if the latest confirmed one is there. $1 reader  $2 the latest confirmed one */
-const nextHeartbeat = preparedText(`
-WITH ${reliedText(lockMs)}, beaten AS (
+const nextHeartbeat = heartbeatText(`
   UPDATE change_readers SET heartbeats = heartbeats + 1, updated_at = clock_timestamp()
-  WHERE id = $1 AND heartbeats >= $2::bigint AND (SELECT is_safe FROM relied) RETURNING heartbeats
-)
-SELECT is_safe, (SELECT heartbeats FROM beaten), pg_current_xact_id()::text::bigint AS transaction_id FROM relied`);
+  WHERE id = $1 AND heartbeats >= $2::bigint AND (SELECT is_safe FROM settings)`);
 
 /** Commits the first heartbeat of a new reader. $1 reader  $2 0 */
-const firstHeartbeat = preparedText(`
-WITH ${reliedText(lockMs)}, beaten AS (
+const firstHeartbeat = heartbeatText(`
   INSERT INTO change_readers (id, heartbeats, updated_at)
-  SELECT $1::text, $2::bigint + 1, clock_timestamp() FROM relied WHERE is_safe RETURNING heartbeats
-)
-SELECT is_safe, (SELECT heartbeats FROM beaten), pg_current_xact_id()::text::bigint AS transaction_id FROM relied`);
+  SELECT $1::text, $2::bigint + 1, clock_timestamp() FROM settings WHERE is_safe`);
 
 const session = "pg_backend_pid() || ' ' || pg_postmaster_start_time()";
 
 /**
  * Reads the changes since a position, and where the feed stands: all in the snapshot of this one statement. Rows that
- * the same session has told are left out. Another session may be on another server, where the ids of transactions that
+ * the same session has reported are left out. Another session may be on another server, where the ids of transactions that
  * were aborted here, or lost, can belong to others.
  * $1 the position's transaction, or null  $2 the session of its read  $3 the snapshot of its read  $4 this reader
  * $5 the reader of the position's heartbeat  $6 its number
@@ -167,4 +168,5 @@ FROM change_feed f LEFT JOIN changes c ON c.transaction_id >= $1::bigint
 LIMIT ${changesReadMax + 1}`);
 
 /** Readers without a heartbeat for a day belong to processes that are gone. */
-export const forgetReadersText = "DELETE FROM change_readers WHERE updated_at < clock_timestamp() - interval '1 day'";
+export const deleteIdleReadersText =
+  "DELETE FROM change_readers WHERE updated_at < clock_timestamp() - interval '1 day'";

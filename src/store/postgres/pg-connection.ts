@@ -3,6 +3,7 @@ import { systemClock } from "../../ambient/clock.ts";
 import { sha256 } from "../../ambient/crypto.ts";
 import { withTimeout } from "../../ambient/with-timeout.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
+import type { Sql } from "../sql/sql.ts";
 import { isNoRoom, isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
 import type { PgServers, TrackedConnection } from "./pg-servers.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
@@ -23,6 +24,10 @@ export interface PgStatement extends Partial<PreparedText> {
   readonly values: readonly unknown[];
   /** Rows as arrays of their columns, each as the server's text, instead of objects with values. */
   readonly rowMode?: "text";
+}
+
+export function toPgStatement({ texts, values }: Sql): PgStatement {
+  return { text: texts.reduce((text, next, i) => `${text}$${i}${next}`), values };
 }
 
 /**
@@ -57,11 +62,8 @@ export interface PgSession {
 export const connectionLost = "the connection was lost";
 
 export interface PgConnectionOptions {
-  /**
-   * Whether it is opened again when it is lost, from its first use on, and after which pause. So a caller need not wait for
-   * a new one, which takes several round trips.
-   */
-  readonly keepOpen?: () => { readonly afterMs: number } | undefined;
+  /** Opens it again when it is lost, so that no caller has to wait for a new one, which takes several round trips. */
+  readonly keepOpen?: boolean;
   /** Learns how long replies take. */
   readonly roundTrip?: RoundTrip | undefined;
   /** Called when the connection is open. */
@@ -80,7 +82,7 @@ export interface PgConnectionOptions {
 const reopenPauseMs = 250;
 /** The same if the server has no room for another connection. */
 const noRoomPauseMs = 5000;
-/** An attempt that took this long is followed by the next one at once. */
+/** An attempt that took this long is followed by the next one immediately. */
 const slowAttemptMs = 1000;
 
 /**
@@ -110,10 +112,6 @@ export class PgConnection {
 
   get isReady(): boolean {
     return this.#open !== undefined;
-  }
-
-  get isConnecting(): boolean {
-    return this.#connecting !== undefined;
   }
 
   /** Resolves when there is a connection; throws if the attempt fails, or there is none in time. */
@@ -156,21 +154,16 @@ export class PgConnection {
     this.#reopenAfter(0);
   }
 
-  /** Ends the connection politely, for the time being. Nothing may be under way. */
-  retire(): void {
-    const open = this.#open;
-    this.#open = undefined;
-    if (open === undefined) return;
-    this.#servers.release(open.tracked);
-    open.client.end().catch(() => {});
-  }
-
   close(): void {
     this.#closed = true;
     clearTimeout(this.#reopenTimer);
     this.#connectingSocket?.abandon();
     if (this.#isRunning) this.discard();
-    else this.retire();
+    const open = this.#open;
+    this.#open = undefined;
+    if (open === undefined) return;
+    this.#servers.release(open.tracked);
+    open.client.end().catch(() => {});
   }
 
   async #runPrepared(open: OpenClient | undefined, statement: PgStatement, deadline: Deadline): Promise<PgReply> {
@@ -244,11 +237,9 @@ export class PgConnection {
 
   /** In the background. A server that has never let us in is left alone. */
   #reopenAfter(pauseMs: number): void {
-    const keepOpen = this.#options.keepOpen?.();
-    if (keepOpen === undefined || !this.#wasOpen || this.#closed) return;
+    if (!this.#options.keepOpen || !this.#wasOpen || this.#closed) return;
     clearTimeout(this.#reopenTimer);
-    const afterMs = Math.max(pauseMs, keepOpen.afterMs);
-    this.#reopenTimer = setTimeout(() => this.ready().catch(() => {}), afterMs).unref();
+    this.#reopenTimer = setTimeout(() => this.ready().catch(() => {}), pauseMs).unref();
   }
 
   async #connectOnce(): Promise<void> {

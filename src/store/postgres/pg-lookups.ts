@@ -1,4 +1,3 @@
-import { type Kysely, sql } from "kysely";
 import {
   type KeyRow,
   keyColumns,
@@ -9,24 +8,22 @@ import {
   toOwner,
 } from "../../../gen/resources/store/found-rows.ts";
 import type { Ambient } from "../../ambient/ambient.ts";
-import { GroupCommit } from "../../batching/group-commit.ts";
+import { type BatchEntry, KeyedBatcher } from "../../batching/keyed-batcher.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Owner } from "../../domain/owner.ts";
 import type { KeyLookup, LookupOptions, OwnerLookup } from "../key-lookup.ts";
-import { type Pending, PendingTable } from "../pending-table.ts";
 import { selectKeys, selectKeysOfEndingSecrets, selectOwners } from "../sql/find-rows.ts";
-import type { Schema } from "../sql/schema.ts";
-import { preparedText } from "./pg-connection.ts";
+import { type Sql, sql } from "../sql/sql.ts";
+import { type PreparedText, preparedText, toPgStatement } from "./pg-connection.ts";
 import { keptForLookups, type PgPool } from "./pg-pool.ts";
 import { lookupQueuedMs, lookupStatementMs, type RoundTrip } from "./round-trip.ts";
 
-/** Most digests or owners of one statement, and most that wait to be sent. */
-const batchMax = 500;
+/** Most digests or owners that wait to be sent. */
 const queueMax = 10_000;
 
 export interface PgLookupsOptions extends Pick<Ambient, "clock" | "metrics"> {
-  readonly db: Kysely<Schema>;
   readonly pool: PgPool;
   readonly roundTrip: RoundTrip;
   readonly connectionsMax: number;
@@ -34,77 +31,63 @@ export interface PgLookupsOptions extends Pick<Ambient, "clock" | "metrics"> {
 
 /**
  * Looks keys up, with one statement for all digests of a turn of the event loop, and for those that came while all statements
- * were under way; owners likewise. Callers share a statement only as long as it has not been sent: so what they get is never
+ * were under way. It looks up owners in the same way. Callers share a statement only as long as it has not been sent: so what they get is never
  * older than their question. A statement that fails fails its own callers only.
  */
 export class PgLookups implements KeyLookup, OwnerLookup {
   readonly #pool: PgPool;
   readonly #roundTrip: RoundTrip;
-  readonly #batches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
+  readonly #newDeadline: () => Deadline;
+  readonly #lookups: LookupBatcher<Key>;
   /** For texts that anybody can make up: however many there are, others do not wait behind them. */
-  readonly #foreignBatches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
-  readonly #ownerBatches: GroupCommit<string, MaybePromise<Owner | undefined>>;
-  readonly #unsent = new PendingTable<Lookup>();
+  readonly #foreignLookups: LookupBatcher<Key>;
+  readonly #ownerLookups: LookupBatcher<Owner>;
   readonly #newest: PreparedText;
   readonly #ending: PreparedText;
   readonly #owners: PreparedText;
 
-  constructor({ db, pool, roundTrip, connectionsMax, clock, metrics }: PgLookupsOptions) {
+  constructor({ pool, roundTrip, connectionsMax, clock, metrics }: PgLookupsOptions) {
     this.#pool = pool;
     this.#roundTrip = roundTrip;
     // One text for any number of digests, so that it is planned once. They contain no comma.
-    const asked = sql<string>`any(string_to_array(${""}, ','))`;
-    const newest = selectKeys(db).select("keys.digest").where("keys.digest", "=", asked);
-    const ending = selectKeysOfEndingSecrets(db)
-      .select("ending_secrets.digest")
-      .where("ending_secrets.digest", "=", asked);
-    this.#newest = preparedText(newest.compile().sql);
-    this.#ending = preparedText(ending.compile().sql);
-    const owners = selectOwners(db).where("owners.id", "=", sql<string>`any(${""}::text[])`);
-    this.#owners = preparedText(owners.compile().sql);
-    const batched = { batchMax, queuedMs: () => lookupQueuedMs(roundTrip.ms), clock, metrics };
-    const common = {
-      ...batched,
-      onDequeued: (lookup: Lookup) => this.#unsent.remove(lookup),
-      commit: (lookups: readonly Lookup[], queueLeftMs: number) => this.#send(lookups, queueLeftMs),
-    };
+    const asked = sql`any(string_to_array(${""}, ','))`;
+    const ending = sql`ending_secrets.digest`;
+    const newest = sql`keys.digest`;
+    this.#newest = prepared(selectKeys(sql`${newest} = ${asked}`, { further: sql`, ${newest}` }));
+    this.#ending = prepared(selectKeysOfEndingSecrets(sql`${ending} = ${asked}`, { further: sql`, ${ending}` }));
+    this.#owners = prepared(selectOwners(sql`owners.id = any(${""}::text[])`));
+    this.#newDeadline = () => new Deadline(clock, lookupQueuedMs(roundTrip.ms));
+    const common = { queueMax, clock, metrics };
     // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
     const batchesMax = Math.min(keptForLookups, connectionsMax);
-    this.#batches = new GroupCommit({ ...common, name: "lookup", queueMax, batchesMax });
-    this.#foreignBatches = new GroupCommit({
-      ...common,
-      name: "foreign_lookup",
-      queueMax: queueMax / 4,
-      batchesMax: 1,
-    });
-    this.#ownerBatches = new GroupCommit({
-      ...batched,
-      name: "owner_lookup",
-      queueMax,
-      batchesMax,
-      commit: (ownerIds, queueLeftMs) => this.#sendOwners(ownerIds, queueLeftMs),
-    });
+    const commits = [(batch: readonly Lookup<Key>[]) => this.#send(batch)];
+    this.#lookups = new KeyedBatcher({ ...common, name: "lookup", commits, batchesMax });
+    this.#foreignLookups = new KeyedBatcher({ ...common, name: "foreign_lookup", commits, queueMax: queueMax / 4 });
+    const commitsOfOwners = [(batch: readonly Lookup<Owner>[]) => this.#sendOwners(batch)];
+    this.#ownerLookups = new KeyedBatcher({ ...common, name: "owner_lookup", commits: commitsOfOwners, batchesMax });
   }
 
   /** Rejects with `Unavailable`. */
-  readonly findByDigest = (digest: string, options?: LookupOptions): Promise<Key | undefined> => {
-    const unsent = this.#unsent.latest(digest);
-    if (unsent?.found !== undefined) return unsent.found;
-    const lookup: Lookup = { digest, next: undefined, found: undefined };
-    this.#unsent.add(lookup);
-    lookup.found = (options?.foreign ? this.#foreignBatches : this.#batches).submit(lookup);
-    return lookup.found;
-  };
+  readonly findByDigest = (digest: string, options?: LookupOptions): Promise<Key | undefined> =>
+    this.#find(options?.foreign ? this.#foreignLookups : this.#lookups, digest);
 
   /** Rejects with `Unavailable`. */
-  readonly findOwner = (ownerId: string): Promise<Owner | undefined> => this.#ownerBatches.submit(ownerId);
+  readonly findOwner = (ownerId: string): Promise<Owner | undefined> => this.#find(this.#ownerLookups, ownerId);
 
-  async #send(lookups: readonly Lookup[], queueLeftMs: number): Promise<readonly MaybePromise<Key | undefined>[]> {
+  #find<Found>(lookups: LookupBatcher<Found>, key: string): Promise<Found | undefined> {
+    const unsent = lookups.waiting(key);
+    if (unsent !== undefined) return unsent.promise;
+    const lookup = { ...Promise.withResolvers<Found | undefined>(), key, deadline: this.#newDeadline() };
+    lookups.add(lookup);
+    return lookup.promise;
+  }
+
+  async #send(lookups: readonly Lookup<Key>[]): Promise<readonly MaybePromise<Key | undefined>[]> {
     const found = new Map<string, TextRow>();
-    const digests = lookups.map(({ digest }) => digest);
+    const digests = lookups.map(({ key }) => key);
+    const waitMs = queueLeftMs(lookups);
     const find = async (text: PreparedText, asked: readonly string[]) => {
-      for (const row of await this.#query(text, asked.join(","), queueLeftMs))
-        found.set(row[digestColumn] as string, row);
+      for (const row of await this.#query(text, asked.join(","), waitMs)) found.set(row[digestColumn] as string, row);
     };
     await find(this.#newest, digests);
     // A statement of its own: for those that find their key it would take a tenth longer. In this order, because a secret
@@ -114,27 +97,37 @@ export class PgLookups implements KeyLookup, OwnerLookup {
     return digests.map((digest) => readRow<KeyRow, Key>(found.get(digest), keyNumbers, toKey));
   }
 
-  /** The same owner may be asked for by several callers. */
-  async #sendOwners(ownerIds: readonly string[], queueLeftMs: number): Promise<MaybePromise<Owner | undefined>[]> {
-    const rows = await this.#query(this.#owners, [...new Set(ownerIds)], queueLeftMs);
-    const found = new Map(rows.map((row) => [row[0] as string, readRow<OwnerRow, Owner>(row, ownerNumbers, toOwner)]));
-    return ownerIds.map((ownerId) => found.get(ownerId));
+  async #sendOwners(lookups: readonly Lookup<Owner>[]): Promise<readonly MaybePromise<Owner | undefined>[]> {
+    const ownerIds = lookups.map(({ key }) => key);
+    const rows = await this.#query(this.#owners, ownerIds, queueLeftMs(lookups));
+    const found = new Map(rows.map((row) => [row[0] as string, row]));
+    return ownerIds.map((ownerId) => readRow<OwnerRow, Owner>(found.get(ownerId), ownerNumbers, toOwner));
   }
 
-  async #query(text: PreparedText, asked: string | readonly string[], queueLeftMs: number): Promise<TextRow[]> {
+  async #query(text: PreparedText, asked: string | readonly string[], waitMs: number): Promise<TextRow[]> {
     const { ms } = this.#roundTrip;
     const statement = { ...text, values: [asked], rowMode: "text" } as const;
-    const waitMs = Math.max(1, queueLeftMs);
     const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) }, "lookups");
     return rows as unknown as TextRow[];
   }
 }
 
-type PreparedText = ReturnType<typeof preparedText>;
+function prepared(query: Sql): PreparedText {
+  return preparedText(toPgStatement(query).text);
+}
 
-/** A look-up that waits to be sent. */
-interface Lookup extends Pending<Lookup> {
-  found: Promise<Key | undefined> | undefined;
+/** A look-up by digest, or of an owner. All that ask for it before it is sent share its promise. */
+interface Lookup<Found> extends BatchEntry<Found | undefined> {
+  readonly key: string;
+  readonly deadline: Deadline;
+  readonly promise: Promise<Found | undefined>;
+}
+
+type LookupBatcher<Found> = KeyedBatcher<Lookup<Found>, Found | undefined>;
+
+/** How long a batch may wait for a connection: as much longer as the first of its look-ups could have been queued. */
+function queueLeftMs(batch: readonly { readonly deadline: Deadline }[]): number {
+  return Math.max(1, batch[0]?.deadline.leftMs ?? 0);
 }
 
 /** The columns of a `KeyRow`, then the digest, or those of an `OwnerRow`: as text. */

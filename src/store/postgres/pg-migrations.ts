@@ -1,26 +1,15 @@
-import { sql } from "kysely";
 import { type Migration, migrations } from "../sql/migrations.ts";
+import { sql } from "../sql/sql.ts";
 
 /** The shared tables, and what only this engine needs. `usage_writers` serves the lanes of both ledgers. */
 export const pgMigrations: readonly Migration[] = [
   ...migrations,
   {
     name: "pg-0001-first",
-    up: (db) => [
-      db.schema
-        .createTable("usage_writers")
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("seq", "bigint", (column) => column.notNull())
-        .addColumn("nonce", "text", (column) => column.notNull())
-        .addColumn("result", "jsonb")
-        .addColumn("updated_at", "timestamptz", (column) => column.notNull())
-        .compile(),
-      db.schema
-        .createTable("change_readers")
-        .addColumn("id", "text", (column) => column.primaryKey())
-        .addColumn("heartbeats", "bigint", (column) => column.notNull())
-        .addColumn("updated_at", "timestamptz", (column) => column.notNull())
-        .compile(),
+    up: () => [
+      sql`CREATE TABLE usage_writers (id text PRIMARY KEY, seq bigint NOT NULL, nonce text NOT NULL, result jsonb,
+        updated_at timestamptz NOT NULL)`,
+      sql`CREATE TABLE change_readers (id text PRIMARY KEY, heartbeats bigint NOT NULL, updated_at timestamptz NOT NULL)`,
       // Compared byte by byte, as the embedded engine does: ids then sort by time, and a prefix is a range. What refers to
       // one of them too: otherwise a join could not use its index.
       ...Object.entries({
@@ -31,16 +20,16 @@ export const pgMigrations: readonly Migration[] = [
         ending_secrets: ["key_id"],
         events: ["id"],
       }).flatMap(([table, columns]) =>
-        columns.map((column) =>
-          sql`ALTER TABLE ${sql.ref(table)} ALTER COLUMN ${sql.ref(column)} TYPE text COLLATE "C"`.compile(db),
+        columns.map(
+          (column) => sql`ALTER TABLE ${sql.ref(table)} ALTER COLUMN ${sql.ref(column)} TYPE text COLLATE "C"`,
         ),
       ),
       // Rows that change with every batch keep their new version on the same page, beside the old one.
       ...Object.entries({ usage_writers: 20, change_readers: 20, counters: 50, permit_windows: 50 }).map(
-        ([table, percent]) => sql`ALTER TABLE ${sql.ref(table)} SET (fillfactor = ${sql.lit(percent)})`.compile(db),
+        ([table, percent]) => sql`ALTER TABLE ${sql.ref(table)} SET (fillfactor = ${sql.lit(percent)})`,
       ),
       // For rows that are added by hand.
-      sql`ALTER TABLE changes ALTER COLUMN transaction_id SET DEFAULT pg_current_xact_id()::text::bigint`.compile(db),
+      sql`ALTER TABLE changes ALTER COLUMN transaction_id SET DEFAULT pg_current_xact_id()::text::bigint`,
     ],
   },
 ];

@@ -12,77 +12,65 @@ export interface PgPoolOptions {
   readonly servers: PgServers;
   readonly connectionsMax: number;
   readonly roundTrip?: RoundTrip | undefined;
-  /** Replaces the time after which idle connections are closed, in tests. */
-  readonly idleMs?: number | undefined;
 }
 
 /** How long a query may wait for a connection, and how long it may take. What it does not wait it may take longer. */
-export interface Timeouts {
+export interface QueryTimeouts {
   readonly waitMs: number;
   readonly queryMs: number;
 }
 
 /** Most queries that wait for a connection; one more is refused. Verifications wait before the pool, not in it. */
 const queriesQueuedMax = 1000;
-/** Connections that stay open when they are idle: a new one takes several round trips, longer than a look-up may wait. */
-const keptOpen = 4;
-/** Lost ones are opened again after this pause, so that the ledgers come first where there is little room. */
-const reopenAfterMs = 250;
 /** Connections that other queries leave to look-ups. Over a distance each of them holds its connection for long. */
 export const keptForLookups = 3;
 /** From this round trip on. A database that is nearer has answered a query before a look-up misses its connection. */
 const farMs = 10;
 /** Round trips that opening a connection takes, with TLS and a password, and some to spare. */
 const openRoundTrips = 10;
-/** Other connections are closed after they were idle for this long. */
-const defaultIdleMs = 10_000;
-/** After the server had no room for another connection, the pool opens none for this long. */
-const noRoomMs = 1000;
-/** The pause between two attempts to connect if there is no open connection to wait for. */
-const pauseMs = 50;
+/** Further connections are opened after this pause, so that the ledgers come first where there is little room. */
+const openPauseMs = 250;
+/** The pause before another attempt to connect. Only one connection is tried while none is open. */
+const retryPauseMs = 100;
+/** The same if the server has no room for more connections than are open. */
+const fullPauseMs = 5000;
 
 /**
- * Connections for everything except the ledgers. A query takes the first connection that is free, whether it was opened for
- * it or for another one. A query that takes too long loses its connection.
+ * A fixed number of connections for everything except the ledgers. All are opened after the first query and stay open, since
+ * a new one takes several round trips, longer than a look-up may wait. One that is lost is opened again. A query takes the
+ * first connection that is free. A query that takes too long loses its connection.
  */
 export class PgPool {
   readonly #connections: readonly PgConnection[];
   /** Open and not in use, the one used longest ago first: so each is used now and then, and a dead one is found. */
   readonly #free: PgConnection[] = [];
   readonly #waiting: Readonly<Record<Kind, Waiter[]>> = { lookups: [], others: [] };
-  readonly #sweeping: NodeJS.Timeout;
   readonly #roundTrip: RoundTrip | undefined;
-  /** How many connections stay open: none at first, and fewer than intended where the server has no room for them. */
-  #keptMax = 0;
   readonly #inUse = new Set<PgConnection>();
   /** How many of those in use are not used by look-ups. */
   #others = 0;
-  /** The fewest connections that were free since the last sweep. */
-  #leastFree = 0;
-  /** Set for a while after the server had no room for another connection. While set, the pool opens no new ones. */
-  #noRoom: NodeJS.Timeout | undefined;
-  /** The server's error then, and until the next attempt has ended. */
-  #noRoomError: unknown;
+  #isStarted = false;
+  #opening: NodeJS.Timeout | undefined;
+  /** Why no connection could be opened lately. */
+  #openError: unknown;
   #onIdle: (() => void) | undefined;
   #closed = false;
 
-  constructor({ servers, connectionsMax, roundTrip, idleMs = defaultIdleMs }: PgPoolOptions) {
+  constructor({ servers, connectionsMax, roundTrip }: PgPoolOptions) {
     this.#roundTrip = roundTrip;
-    this.#connections = Array.from({ length: connectionsMax }, (_, i) => {
+    this.#connections = Array.from({ length: connectionsMax }, () => {
       const connection: PgConnection = new PgConnection(servers, {
-        keepOpen: () => (i < this.#keptMax ? { afterMs: reopenAfterMs } : undefined),
         roundTrip,
         onOpen: () => this.#onOpen(connection),
         onOpenFailed: (error) => this.#onOpenFailed(error),
-        onLost: () => this.#remove(connection),
+        onLost: () => this.#onLost(connection),
       });
       return connection;
     });
-    this.#sweeping = setInterval(() => this.#closeIdle(), idleMs).unref();
   }
 
   /** For statements that only read: they may be sent a second time. Throws `UniqueViolation` or `Unavailable`. */
-  async query(statement: PgStatement, timeouts: Timeouts, kind: Kind = "others"): Promise<PgReply> {
+  async query(statement: PgStatement, timeouts: QueryTimeouts, kind: Kind = "others"): Promise<PgReply> {
     const waitMs = timeouts.waitMs + this.#openMs(kind);
     const deadline = new Deadline(systemClock, waitMs + timeouts.queryMs);
     for (let attempts = 1; ; attempts++) {
@@ -97,7 +85,7 @@ export class PgPool {
   }
 
   /** Runs the statements as one transaction, in one round trip. After `Unavailable` it may still have been committed. */
-  async transaction(statements: readonly PgStatement[], { waitMs, queryMs }: Timeouts): Promise<PgReply[]> {
+  async transaction(statements: readonly PgStatement[], { waitMs, queryMs }: QueryTimeouts): Promise<PgReply[]> {
     const work = async (session: PgSession) => {
       try {
         const all = [...beginSafely, ...statements, commit];
@@ -114,22 +102,15 @@ export class PgPool {
     });
   }
 
-  /** How much longer a query may wait because a connection has to be opened for it. Look-ups have some that stay open. */
+  /** How much longer a query may wait because no connection may be open. Look-ups cannot wait for a new one. */
   #openMs(kind: Kind): number {
     return kind === "lookups" ? 0 : (this.#roundTrip?.ms ?? 0) * openRoundTrips;
-  }
-
-  /** From now on some connections stay open. They are opened in the background. */
-  keepOpen(): void {
-    this.#keptMax = keptOpen;
-    for (const connection of this.#connections.slice(0, keptOpen)) connection.ready().catch(() => {});
   }
 
   /** Resolves when all queries under way are answered and the connections are closed. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#sweeping);
-    clearTimeout(this.#noRoom);
+    clearTimeout(this.#opening);
     this.#rejectWaiting(new Unavailable("the store is closed"));
     if (this.#inUse.size > 0) {
       await new Promise<void>((resolve) => {
@@ -172,18 +153,57 @@ export class PgPool {
     return new Promise((resolve, reject) => {
       const cancel = whenPassed(new Deadline(systemClock, waitMs), () => {
         queue.splice(queue.indexOf(waiter), 1);
-        reject(this.#noRoomError ?? new Error("no connection in time"));
+        reject(this.#openError ?? new Error("no connection in time"));
       });
       const waiter: Waiter = { resolve, reject, cancel };
       queue.push(waiter);
       this.#serve();
-      if (queue.includes(waiter)) this.#openMore();
+      if (!this.#isStarted) this.#open();
     });
   }
 
+  /** Opens a connection, or all that are missing once there is one: so a server that is down gets few attempts. */
+  #open(): void {
+    this.#isStarted = true;
+    const missing = this.#connections.filter(({ isReady }) => !isReady);
+    const tried = missing.length < this.#connections.length ? missing : missing.slice(0, 1);
+    for (const connection of tried) connection.ready().catch(() => {});
+  }
+
+  #openAfter(pauseMs: number): void {
+    this.#opening ??= setTimeout(() => {
+      this.#opening = undefined;
+      this.#open();
+    }, pauseMs).unref();
+  }
+
   #onOpen(connection: PgConnection): void {
-    this.#noRoomError = undefined;
+    this.#openError = undefined;
     this.#offer(connection);
+    if (!this.#closed) this.#openAfter(openPauseMs);
+  }
+
+  /** Every attempt ends here, in `#onOpen` or in `#onLost`, so that another one always follows if one is missing. */
+  #onOpenFailed(error: unknown): void {
+    if (this.#closed) return;
+    const isFull = isNoRoom(error);
+    this.#openAfter(isFull && this.#hasOpen ? fullPauseMs : retryPauseMs);
+    if (this.#hasOpen) return;
+    this.#openError = error;
+    // A connection may become free elsewhere while queries wait. Any other error is theirs.
+    if (!isFull) this.#rejectWaiting(error);
+  }
+
+  #onLost(connection: PgConnection): void {
+    const at = this.#free.indexOf(connection);
+    if (at >= 0) this.#free.splice(at, 1);
+    if (this.#closed) return;
+    if (this.#hasOpen) this.#openAfter(openPauseMs);
+    else this.#open();
+  }
+
+  get #hasOpen(): boolean {
+    return this.#connections.some(({ isReady }) => isReady);
   }
 
   /** The connection is free: it was opened, or its query is done. */
@@ -192,11 +212,6 @@ export class PgPool {
     if (this.#closed || this.#inUse.has(connection)) return;
     this.#free.push(connection);
     this.#serve();
-  }
-
-  #remove(connection: PgConnection): void {
-    const at = this.#free.indexOf(connection);
-    if (at >= 0) this.#free.splice(at, 1);
   }
 
   #serve(): void {
@@ -208,7 +223,6 @@ export class PgPool {
       if (kind === "others") this.#others++;
       resolve(connection);
     }
-    this.#leastFree = Math.min(this.#leastFree, this.#free.length);
   }
 
   /** Which kind of query gets the next free connection. */
@@ -221,45 +235,6 @@ export class PgPool {
     return this.#others < open - (isFar ? Math.min(keptForLookups, open - 1) : 0) ? "others" : undefined;
   }
 
-  /** Opens as many connections as there are queries that wait. */
-  #openMore(): void {
-    if (this.#noRoom !== undefined || this.#closed) return;
-    const waiting = this.#waiting.lookups.length + this.#waiting.others.length;
-    let missing = waiting - this.#connections.filter(({ isConnecting }) => isConnecting).length;
-    for (const connection of this.#connections) {
-      if (missing <= 0) return;
-      if (connection.isReady || connection.isConnecting) continue;
-      missing--;
-      connection.ready().catch(() => {});
-    }
-  }
-
-  #onOpenFailed(error: unknown): void {
-    if (this.#closed) return;
-    const hasOpen = this.#free.length + this.#inUse.size > 0;
-    if (isNoRoom(error)) {
-      this.#keptMax = Math.min(this.#keptMax, Math.max(1, this.#free.length + this.#inUse.size));
-      clearTimeout(this.#noRoom);
-      this.#noRoomError = error;
-      const retry = () => {
-        this.#noRoom = undefined;
-        this.#openMore();
-        if (!this.#isConnecting) this.#noRoomError = undefined;
-      };
-      // For a while, queries wait for the open connections. If there is none, another attempt is all that helps.
-      this.#noRoom = setTimeout(retry, hasOpen ? noRoomMs : pauseMs).unref();
-      return;
-    }
-    this.#noRoomError = undefined;
-    // Those that wait for an open connection may still get it.
-    if (!hasOpen && !this.#isConnecting) this.#rejectWaiting(error);
-    setTimeout(() => this.#openMore(), pauseMs).unref();
-  }
-
-  get #isConnecting(): boolean {
-    return this.#connections.some(({ isConnecting }) => isConnecting);
-  }
-
   #rejectWaiting(error: unknown): void {
     for (const queue of Object.values(this.#waiting)) {
       for (const { cancel, reject } of queue.splice(0)) {
@@ -267,20 +242,6 @@ export class PgPool {
         reject(error);
       }
     }
-  }
-
-  #closeIdle(): void {
-    const open = this.#connections.filter(({ isReady }) => isReady).length;
-    let surplus = Math.min(this.#leastFree, open - this.#keptMax);
-    // The last ones first: the first ones are opened again when they are lost.
-    for (const connection of this.#connections.toReversed()) {
-      if (surplus <= 0) break;
-      if (!this.#free.includes(connection)) continue;
-      this.#remove(connection);
-      connection.retire();
-      surplus--;
-    }
-    this.#leastFree = this.#free.length;
   }
 }
 

@@ -118,8 +118,8 @@ export class PgServers {
   }
 
   /**
-   * Asks all servers at once. Ends when each has answered or failed, because a primary that was replaced can be the first
-   * to answer; but a timeline above the known one ends it at once.
+   * Asks all servers together. Ends when each has answered or failed, because a primary that was replaced can be the first
+   * to answer; but a timeline above the known one ends it immediately.
    */
   #search(): Promise<string> {
     const answers = new Map<string, number | Error>();

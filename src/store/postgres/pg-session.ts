@@ -9,9 +9,12 @@ import { DatabaseRefused, isStartupSettingRefused } from "./pg-error.ts";
  * transaction, by `beginSafely` or by the guarded statement itself.
  */
 
+/** No longer than a caller of any change waits. */
+export const lockTimeout = "400ms";
+
 const transactionSettings = {
   synchronous_commit: "on",
-  lock_timeout: "400ms",
+  lock_timeout: lockTimeout,
   statement_timeout: "5s",
   // An open transaction holds up the change feed's positions: one whose process stands still is ended by the server.
   idle_in_transaction_session_timeout: "5s",
@@ -28,7 +31,7 @@ export const beginSafely: readonly { readonly text: string; readonly values: rea
 const helpfulSettings: readonly string[] = [
   "plan_cache_mode=force_generic_plan",
   "default_transaction_isolation=read\\ committed",
-  "lock_timeout=400ms",
+  `lock_timeout=${lockTimeout}`,
   "statement_timeout=5s",
 ];
 

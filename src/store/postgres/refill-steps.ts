@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from "kysely";
+import { type Sql, sql } from "../sql/sql.ts";
 
 /*
  * The refill that is due, as steps of a WITH clause: the calendar of `domain/refill-calendar.ts` in SQL. They begin with
@@ -30,7 +30,7 @@ dated AS (
 )`.trim();
 
 /** `SqlEngine.refilledCounter`. A statement that waits for the row goes on with its newest version and the time of then. */
-export function refilledCounter(subject: string, nowMs: RawBuilder<unknown>): RawBuilder<unknown> {
+export function pgRefilledCounter(subject: string, nowMs: Sql): Sql {
   return sql`locked AS MATERIALIZED (
     SELECT * FROM counters WHERE subject = ${subject} FOR UPDATE
   ), timed AS MATERIALIZED (

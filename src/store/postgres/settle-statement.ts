@@ -7,6 +7,18 @@ import { refillSteps } from "./refill-steps.ts";
  * clock is read after the locks are held. Missing subjects drop out of the join.
  */
 
+/** The first steps of both: the counters of these subjects `u`, with every refill that is due. */
+function refilledCounters(subjects: string, columns: string, orSkip: string): string {
+  return `locked AS MATERIALIZED (
+  SELECT k.*, ${columns} FROM ${subjects} JOIN counters k ON k.subject = u.subject
+  WHERE EXISTS (SELECT FROM w)
+  ORDER BY k.subject
+  FOR UPDATE OF k ${orSkip}
+), timed AS MATERIALIZED (
+  SELECT *, ${ledgerNowMs} AS now_ms FROM locked
+), ${refillSteps}`;
+}
+
 /**
  * Settles charges of cost 1 on one counter each, no counter twice.
  *
@@ -16,15 +28,7 @@ export const settleSteps: GuardedSteps = {
   table: "counters",
   row: "subject, granted, after, ahead_ms",
   steps: (orSkip) => `
-locked AS MATERIALIZED (
-  SELECT k.*, u.wanted
-  FROM unnest($5::text[], $6::int[]) AS u (subject, wanted) JOIN counters k ON k.subject = u.subject
-  WHERE EXISTS (SELECT FROM w)
-  ORDER BY k.subject
-  FOR UPDATE OF k ${orSkip}
-), timed AS MATERIALIZED (
-  SELECT *, ${ledgerNowMs} AS now_ms FROM locked
-), ${refillSteps}, settled AS MATERIALIZED (
+${refilledCounters("unnest($5::text[], $6::int[]) AS u (subject, wanted)", "u.wanted", orSkip)}, settled AS MATERIALIZED (
   SELECT subject, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms, LEAST(available, wanted) AS granted, available - LEAST(available, wanted) AS after
   FROM refilled
 ), spent AS (
@@ -53,16 +57,7 @@ export const settleRunsSteps: GuardedSteps = {
   row: "subject, available, after, ahead_ms",
   isRecursive: true,
   steps: (orSkip) => `
-locked AS MATERIALIZED (
-  SELECT k.*, u.part, u.slot, u.at
-  FROM unnest($5::text[], $6::int[], $7::int[]) WITH ORDINALITY AS u (subject, part, slot, at)
-  JOIN counters k ON k.subject = u.subject
-  WHERE EXISTS (SELECT FROM w)
-  ORDER BY k.subject
-  FOR UPDATE OF k ${orSkip}
-), timed AS MATERIALIZED (
-  SELECT *, ${ledgerNowMs} AS now_ms FROM locked
-), ${refillSteps}, held AS MATERIALIZED (
+${refilledCounters("unnest($5::text[], $6::int[], $7::int[]) WITH ORDINALITY AS u (subject, part, slot, at)", "u.part, u.slot, u.at", orSkip)}, held AS MATERIALIZED (
   SELECT subject, part, slot, at, available, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms
   FROM refilled
 ), complete AS MATERIALIZED (

@@ -43,10 +43,10 @@ interface Wire {
  */
 export class StatementBatch extends pg.Query {
   readonly #statements: readonly BatchedStatement[];
-  /** Those of each statement that are known. The others are asked for. */
+  /** The columns of each statement that are known. The others are asked for. */
   #columns: (Columns | undefined)[] = [];
   readonly #results: BatchedResult[] = [];
-  /** Of the statement that is being answered: the one after those with results. */
+  /** The rows of the statement that is being answered: the one after those with results. */
   #rows: Row[] = [];
 
   private constructor(statements: readonly BatchedStatement[], config: object) {

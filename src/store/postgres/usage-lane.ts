@@ -8,19 +8,15 @@ import {
   sharedBalance,
   type UsageEngine,
 } from "../usage-ledger.ts";
-import { GuardedLane, type GuardedLaneOptions } from "./guarded-lane.ts";
-import { type LaneResult, type LaneStatement, locked, resultPerRow } from "./lane-statement.ts";
+import { GuardedLane } from "./guarded-lane.ts";
+import { type LaneResult, type LaneStatement, locked, resultPerRow } from "./guarded-statement.ts";
 import { partsOf } from "./parts.ts";
 import { settleRunsSteps, settleSteps } from "./settle-statement.ts";
 
 /** A lane of the usage ledger. */
 export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> implements UsageEngine {
-  constructor(options: GuardedLaneOptions) {
-    super(options, (charges) => (areSingleUses(charges) ? settlingUses : settlingRuns));
-  }
-
   settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
-    return this.apply(charges);
+    return this.apply(charges, areSingleUses(charges) ? settlingUses : settlingRuns);
   }
 }
 

@@ -1,36 +1,39 @@
-import { type CompiledQuery, sql } from "kysely";
-import type { NewApi } from "../../domain/api.ts";
-import { apiFields } from "../../domain/resources.ts";
-import type { CreateApi, NewEvent } from "../commands.ts";
-import { newRow, targetOf } from "./change-resources.ts";
-import { columnsIn, typedRow, valuesIn } from "./field-columns.ts";
-import type { Plan } from "./plan.ts";
+import type { CreateApi, DeleteApi } from "../commands.ts";
+import { insertApi } from "./change-keys.ts";
+import { createdOutcome, targetOf } from "./change-resources.ts";
+import { type ChangePlan, deleteRow, touchRow } from "./plan.ts";
+import { sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
-import { selectResource, storedOf } from "./stored-rows.ts";
+import { selectResource } from "./stored-rows.ts";
 
-export function createApiPlan(engine: SqlEngine, { created, event }: CreateApi): Plan {
+/* How APIs are made and deleted. */
+
+export function createApiPlan(engine: SqlEngine, { created, event }: CreateApi): ChangePlan {
   return {
     target: targetOf("api", created.id),
-    first: [insertApi(engine, created, event)],
-    rest: [selectResource(engine, "api", created.id)],
-    outcomeOf([inserted], [stored]) {
-      if (!inserted?.rows.length) return { outcome: "conflict", reason: "apiExists" };
-      return { outcome: "done", changed: [], answer: storedOf(engine, "api", stored) as never };
-    },
+    first: [insertApi(created, event)],
+    rest: [selectResource("api", created.id)],
+    outcomeOf: createdOutcome(engine, "api", "apiExists"),
   };
 }
 
-/**
- * Creates an API, unless it exists. Answers its id if it did not. It looks first: an INSERT with a conflict waits for every
- * change of the row that is under way, such as the deletion of the API's keys, and answers 503 if that takes too long.
- */
-export function insertApi(
-  { db }: SqlEngine,
-  api: Partial<NewApi> & Pick<NewApi, "id">,
-  event: NewEvent,
-): CompiledQuery {
-  const row = typedRow(apiFields, { ...newRow("api", api, event), is_deleting: 0 });
-  return sql`INSERT INTO apis (${columnsIn(row)}) SELECT ${valuesIn(row)}
-    WHERE NOT EXISTS (SELECT 1 FROM apis WHERE id = ${api.id})
-    ON CONFLICT (id) DO NOTHING RETURNING id`.compile(db);
+/** It waits for keys that are being stored, and none is stored until its transaction has ended. */
+export function deleteApiPlan({ forUpdate }: SqlEngine, { id: apiId, isStopped, event }: DeleteApi): ChangePlan {
+  const target = targetOf("api", apiId);
+  const isEmpty = sql`NOT EXISTS (SELECT 1 FROM keys WHERE api_id = ${apiId})`;
+  return {
+    target,
+    first: [
+      // In a statement of its own: the next one then sees the keys that this one has waited for.
+      sql`SELECT is_deleting FROM apis WHERE id = ${apiId} ${forUpdate}`,
+      touchRow(target, event, { only: isStopped ? sql`is_deleting = 1 AND ${isEmpty}` : isEmpty }),
+    ],
+    rest: [deleteRow(target, event)],
+    outcomeOf([found, touched]) {
+      if (touched?.rows.length) return { outcome: "done", changed: [] };
+      const api = found?.rows[0] as { is_deleting: number } | undefined;
+      if (api === undefined || (isStopped && api.is_deleting === 0)) return { outcome: "missing" };
+      return { outcome: "conflict", reason: "hasKeys" };
+    },
+  };
 }

@@ -1,21 +1,19 @@
-import { type CompiledQuery, sql } from "kysely";
 import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
 import type { Resource } from "../../domain/resources.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
 import type { RefillRule, UsageCounter } from "../../domain/usage.ts";
 import type { NewEvent } from "../commands.ts";
-import { columnsIn, valuesIn } from "./field-columns.ts";
-import { isChangedBy } from "./is-changed-by.ts";
-import type { Target } from "./plan.ts";
+import { type ColumnValues, insertRow } from "./field-columns.ts";
+import { type ChangeTarget, isChangedBy } from "./plan.ts";
+import { type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
-import { text, whole } from "./sql-values.ts";
 import { tables } from "./stored-rows.ts";
 
 /* The changes of counters. Each is made only if the change of the row that has the counter is. */
 
 /** A key or an owner: its row, and the subject of its counter. */
 export interface CounterHolder {
-  readonly target: Target;
+  readonly target: ChangeTarget;
   readonly subject: string;
 }
 
@@ -24,30 +22,27 @@ export function holderOf(resource: Resource, id: string): CounterHolder {
   return { target, subject: resource === "owner" ? counterOfOwner(id) : id };
 }
 
-/** The columns of a counter's row, with their values in a SELECT. */
-export function counterColumns(subject: string, { remaining, refill }: UsageCounter) {
+/** The row of a counter. */
+export function rowOfCounter(subject: string, { remaining, refill }: UsageCounter): ColumnValues {
   return {
-    subject: text(subject),
-    remaining: whole(remaining),
-    refill_interval: text(refill?.interval),
-    refill_amount: whole(refill?.amount),
-    refill_carry_over: whole(refill && Number(refill.carryOver)),
-    refilled_through_ms: whole(refill?.refilledThroughMs),
+    subject,
+    remaining,
+    refill_interval: refill?.interval ?? null,
+    refill_amount: refill?.amount ?? null,
+    refill_carry_over: refill ? Number(refill.carryOver) : null,
+    refilled_through_ms: refill?.refilledThroughMs ?? null,
   };
 }
 
 /** `ifNone`: only if there is no such counter yet. */
 export function insertCounter(
-  { db }: SqlEngine,
   { target, subject }: CounterHolder,
   counter: UsageCounter,
   event: NewEvent,
   ifNone = false,
-): CompiledQuery {
-  const row = Object.entries(counterColumns(subject, counter));
+): Sql {
   const conflict = ifNone ? sql`ON CONFLICT (subject) DO NOTHING` : sql``;
-  return sql`INSERT INTO counters (${columnsIn(row)}) SELECT ${valuesIn(row)} WHERE ${isChangedBy(event, target)}
-    ${conflict}`.compile(db);
+  return insertRow("counters", rowOfCounter(subject, counter), sql`WHERE ${isChangedBy(event, target)} ${conflict}`);
 }
 
 /**
@@ -60,22 +55,22 @@ export function setRefill(
   rule: RefillRule | null,
   nowMs: number,
   event: NewEvent,
-): CompiledQuery {
+): Sql {
   const through = rule && latestBoundaryMs(rule.interval, nowMs);
   const begins = sql`CASE WHEN through_ms > ${through} THEN through_ms ELSE ${through} END`;
   return sql`WITH ${engine.refilledCounter(subject)}
     UPDATE counters SET remaining = available,
-      refill_interval = ${rule?.interval ?? null},
-      refill_amount = ${rule?.amount ?? null},
-      refill_carry_over = ${rule ? Number(rule.carryOver) : null},
-      refilled_through_ms = ${rule ? begins : null}
-    FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, target)}`.compile(engine.db);
+      refill_interval = ${rule?.interval},
+      refill_amount = ${rule?.amount},
+      refill_carry_over = ${rule && Number(rule.carryOver)},
+      refilled_through_ms = ${rule && begins}
+    FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, target)}`;
 }
 
 /** Not without the row that has it: an id that a caller has made up could be the subject of another counter. */
-export function deleteCounter({ db }: SqlEngine, { target, subject }: CounterHolder, event: NewEvent): CompiledQuery {
-  return db.deleteFrom("counters").where("subject", "=", subject).where(isChangedBy(event, target)).compile();
+export function deleteCounter({ target, subject }: CounterHolder, event: NewEvent): Sql {
+  return sql`DELETE FROM counters WHERE subject = ${subject} AND ${isChangedBy(event, target)}`;
 }
 
-/** In SQL, of an update: keeps it at 1. Without a counter it would become -1, which the constraint refuses. */
-export const needsCounter = sql<number>`2 * has_counter - 1`;
+/** In SQL, for an update: keeps it at 1. Without a counter it would become -1, which the constraint refuses. */
+export const needsCounter = sql`2 * has_counter - 1`;

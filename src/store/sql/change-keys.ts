@@ -1,24 +1,20 @@
-import { sql } from "kysely";
+import type { NewApi } from "../../domain/api.ts";
 import type { NewKey } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
-import { keyFields } from "../../domain/resources.ts";
 import { newCounter } from "../../domain/usage.ts";
-import type { CreateKey, DeleteKey, NewEvent } from "../commands.ts";
+import type { CreateKey, DeleteKey, NewEvent, RerollKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
-import { insertApi } from "./change-apis.ts";
 import { holderOf, insertCounter } from "./change-counters.ts";
 import { changePlan, newRow, targetOf } from "./change-resources.ts";
-import { compileOnce } from "./compile-once.ts";
-import { deleteKeys } from "./delete-keys.ts";
-import { columnNames, columnsIn, type Row, typedRow, valuesIn } from "./field-columns.ts";
-import { isChangedBy } from "./is-changed-by.ts";
-import { insertWindows, limitRowsOfKey } from "./limit-windows.ts";
-import type { Plan } from "./plan.ts";
+import { type ColumnValues, insertRow } from "./field-columns.ts";
+import { deleteWindows, insertWindows, limitRowsOfKey } from "./limit-windows.ts";
+import { type ChangePlan, isChangedBy } from "./plan.ts";
+import { type Sql, sql, whole } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
-/* How keys are made and deleted. */
+/* How keys are made, get other secrets, and are deleted. */
 
-export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromise<Plan> {
+export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromise<ChangePlan> {
   const { created: key, event, apiMustExist = false } = command;
   // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
   const began = key.refill === undefined ? key.createdAtMs : engine.ledgerNowMs();
@@ -27,13 +23,10 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
     const target = targetOf("key", key.id);
     return {
       target,
-      first: [
-        ...(apiMustExist ? [] : [insertApi(engine, { id: key.apiId }, event)]),
-        insertKey(engine, rowOfKey(key, event) as Parameters<typeof insertKey>[1]),
-      ],
+      first: [...(apiMustExist ? [] : [insertApi({ id: key.apiId }, event)]), insertKey(engine, key, event)],
       rest: [
-        ...(counter === undefined ? [] : [insertCounter(engine, holderOf("key", key.id), counter, event)]),
-        ...insertWindows(engine, limitRowsOfKey(key), isChangedBy(event, target)),
+        ...(counter === undefined ? [] : [insertCounter(holderOf("key", key.id), counter, event)]),
+        ...insertWindows(limitRowsOfKey(key), isChangedBy(event, target)),
       ],
       outcomeOf: (first) =>
         first.at(-1)?.rows.length ? { outcome: "done", changed: [] } : refusedKey(engine, key.apiId, apiMustExist),
@@ -42,24 +35,22 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
 }
 
 /** Why an API takes no key. If its first key should have created it, it was deleted at that very moment. */
-export async function refusedKey({ db }: SqlEngine, apiId: string, apiMustExist: boolean): Promise<Outcome> {
-  const api = await db.selectFrom("apis").select("is_deleting").where("id", "=", apiId).executeTakeFirst();
-  if (api === undefined && apiMustExist) return { outcome: "missing" };
+export async function refusedKey(engine: SqlEngine, apiId: string, apiMustExist: boolean): Promise<Outcome> {
+  const found = await engine.read(sql`SELECT is_deleting FROM apis WHERE id = ${apiId}`);
+  if (found.length === 0 && apiMustExist) return { outcome: "missing" };
   return { outcome: "conflict", reason: "apiIsDeleting" };
 }
 
-export function deleteKeyPlan(engine: SqlEngine, command: DeleteKey): Plan {
-  const { id, event } = command;
-  return changePlan(engine, command, { rest: deleteKeys(engine, sql`id = ${id} AND event_id = ${event.id}`) });
+/**
+ * Creates an API, unless it exists. Answers its id if it did not. It looks first: an INSERT with a conflict waits for every
+ * change of the row that is under way, such as the deletion of the API's keys, and answers 503 if that takes too long.
+ */
+export function insertApi(api: Partial<NewApi> & Pick<NewApi, "id">, event: NewEvent): Sql {
+  const ifNone = sql`WHERE NOT EXISTS (SELECT 1 FROM apis WHERE id = ${api.id}) ON CONFLICT (id) DO NOTHING RETURNING id`;
+  return insertRow("apis", { ...newRow("api", api, event), is_deleting: 0 }, ifNone);
 }
 
-const keyRowColumns = [
-  ...columnNames(keyFields),
-  ...(["id", "digest", "api_id", "start", "event_id", "version", "has_counter"] as const),
-  ...(["created_at_ms", "updated_at_ms", "secret_created_at_ms"] as const),
-];
-
-export function rowOfKey(key: NewKey, event: NewEvent): Row {
+export function rowOfKey(key: NewKey, event: NewEvent): ColumnValues {
   return {
     ...newRow("key", key, event),
     digest: key.secretDigest,
@@ -75,8 +66,47 @@ export function rowOfKey(key: NewKey, event: NewEvent): Row {
  * Stores the key, if its API takes keys. Answers its id then. An API cannot be deleted while the transaction is open, nor can
  * its deletion overlook the key.
  */
-const insertKey = compileOnce(keyRowColumns, ({ db, forKeyShare }, values) => {
-  const row = typedRow(keyFields, values as Row);
-  return sql`INSERT INTO keys (${columnsIn(row)}) SELECT ${valuesIn(row)} FROM apis
-    WHERE id = ${values.api_id} AND is_deleting = 0 ${forKeyShare} RETURNING id`.compile(db);
-});
+function insertKey({ forKeyShare }: SqlEngine, key: NewKey, event: NewEvent): Sql {
+  const ifTaken = sql`FROM apis WHERE id = ${key.apiId} AND is_deleting = 0 ${forKeyShare} RETURNING id`;
+  return insertRow("keys", rowOfKey(key, event), ifTaken);
+}
+
+/**
+ * The key's row is locked first, as by every change. The row of the feed comes next and names the secret that is replaced,
+ * and the one that was replaced before it: it ends here, whether or not the other one lives on.
+ */
+export function rerollKeyPlan(engine: SqlEngine, command: RerollKey): ChangePlan {
+  const { id, secretDigest, start, overlapMs, event } = command;
+  const isRerolled = sql`id = ${id} AND event_id = ${event.id}`;
+  const keepOldSecret = sql`INSERT INTO ending_secrets (digest, key_id, start, created_at_ms, expires_at_ms)
+    SELECT digest, id, start, secret_created_at_ms, ${whole(event.atMs + overlapMs)} FROM keys WHERE ${isRerolled}`;
+  return changePlan(engine, command, {
+    rest: [
+      sql`DELETE FROM ending_secrets WHERE key_id = ${id} AND ${isChangedBy(event, targetOf("key", id))}`,
+      ...(overlapMs === 0 ? [] : [keepOldSecret]),
+      sql`UPDATE keys SET digest = ${secretDigest}, start = ${start}, secret_created_at_ms = ${event.atMs}
+        WHERE ${isRerolled}`,
+    ],
+  });
+}
+
+export function deleteKeyPlan(engine: SqlEngine, command: DeleteKey): ChangePlan {
+  const { id, event } = command;
+  return changePlan(engine, command, { rest: deleteKeys(engine, sql`id = ${id} AND event_id = ${event.id}`) });
+}
+
+/**
+ * Deletes the keys that meet a condition, with their counters and windows; their secrets go with them, by their foreign keys.
+ * Rows of each table are locked in the order in which the ledgers lock them. The condition holds of stored keys only: an id
+ * that a caller has made up could be the subject of something else.
+ */
+export function deleteKeys(engine: SqlEngine, deleted: Sql): Sql[] {
+  const ids = sql`SELECT id FROM keys WHERE ${deleted}`;
+  const counters = sql`SELECT subject FROM counters WHERE subject IN (${ids}) ORDER BY subject ${engine.forUpdate}`;
+  return [
+    sql`WITH locked AS MATERIALIZED (${counters})
+      DELETE FROM counters WHERE subject IN (SELECT subject FROM locked)`,
+    deleteWindows(engine, engine.windowsOfKeys(ids)),
+    sql`DELETE FROM keys WHERE ${deleted}`,
+  ];
+}

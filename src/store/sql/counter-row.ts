@@ -2,7 +2,7 @@ import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RefillInterval } from "../../domain/refill-calendar.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled, remainingMax, type UsageCounter } from "../../domain/usage.ts";
-import { isIntegerIn } from "./is-integer-in.ts";
+import { isIntegerIn } from "./read-columns.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** A counter's columns, as they are stored. */
@@ -13,6 +13,14 @@ export interface CounterRow {
   readonly refill_carry_over: number | null;
   readonly refilled_through_ms: number | null;
 }
+
+export const counterColumns = [
+  "remaining",
+  "refill_interval",
+  "refill_amount",
+  "refill_carry_over",
+  "refilled_through_ms",
+] as const satisfies readonly (keyof CounterRow)[];
 
 /** Throws on a row that this code cannot have written: using it could grant uses that were never issued. */
 export function counterOf(row: CounterRow): UsageCounter {
@@ -31,10 +39,13 @@ export function counterOf(row: CounterRow): UsageCounter {
   };
 }
 
+/** The columns of a counter in a row that may have none. */
+export interface CounterColumns extends Omit<CounterRow, "remaining"> {
+  readonly remaining: number | null;
+}
+
 /** The counter in the row of a key or owner, which may have none. Throws `Unavailable`, for this one only. */
-export function readCounter(
-  row: Omit<CounterRow, "remaining"> & { readonly remaining: number | null },
-): UsageCounter | undefined {
+export function readCounter(row: CounterColumns): UsageCounter | undefined {
   if (row.remaining === null) return undefined;
   try {
     return counterOf(row as CounterRow);

@@ -1,57 +1,33 @@
-import { type RawBuilder, sql } from "kysely";
 import type { Field, Fields, Kind, KindValues, PropertiesOf } from "../../domain/fields.ts";
 import { type NamedRateLimit, toNamedRateLimit } from "../../domain/limits.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
+import { resources } from "../../domain/resources.ts";
 import { read } from "./read-columns.ts";
-import { text, whole } from "./sql-values.ts";
+import { type Sql, type SqlValue, sql, sqlText, whole } from "./sql.ts";
 
 /* The columns of described fields: their names, what is written to them, and what they are read as. */
 
-export type ColumnValue = string | number | null;
-
 /** A row of columns, by their names. */
-export type Row = { readonly [column: string]: ColumnValue };
-
-type RateLimitParts = "async" | "limit" | "duration_ms";
-
-/** The columns of fields, with what they hold. */
-export type ColumnsOf<All extends Fields> = {
-  [Name in keyof All as SimpleColumn<All[Name]>]: StoredAs<All[Name]> | NullIfAbsent<All[Name]>;
-} & { [Name in keyof All as RateLimitColumn<All[Name]>]: number | null };
-
-type SimpleColumn<F extends Field> = F extends { readonly column: infer Name extends string }
-  ? F["kind"] extends "rateLimit"
-    ? never
-    : Name
-  : never;
-type RateLimitColumn<F extends Field> = F extends {
-  readonly kind: "rateLimit";
-  readonly column: infer Name extends string;
-}
-  ? `${Name}_${RateLimitParts}`
-  : never;
-type StoredAs<F extends Field> = F["kind"] extends "whole" | "moment" | "flag" ? number : string;
-type NullIfAbsent<F extends Field> = F extends { readonly byDefault: unknown } ? never : null;
+export type ColumnValues = { readonly [column: string]: SqlValue };
 
 /** How a value of each kind is written, where it has one column. An empty list is none. */
-const written: { readonly [Name in Exclude<Kind, "rateLimit" | "refill">]: (value: KindValues[Name]) => ColumnValue } =
-  {
-    text: (value) => value,
-    whole: (value) => value,
-    moment: (value) => value,
-    flag: Number,
-    json: (value) => JSON.stringify(value),
-    texts: listColumn,
-    addresses: listColumn,
-    rateLimits: (limits: readonly NamedRateLimit[]) => listColumn(limits.map(toNamedRateLimit)),
-    defaults: (value) => JSON.stringify(value),
-  };
+const written: { readonly [Name in Exclude<Kind, "rateLimit" | "refill">]: (value: KindValues[Name]) => SqlValue } = {
+  text: (value) => value,
+  whole: (value) => value,
+  moment: (value) => value,
+  flag: Number,
+  json: (value) => JSON.stringify(value),
+  texts: listColumn,
+  addresses: listColumn,
+  rateLimits: (limits: readonly NamedRateLimit[]) => listColumn(limits.map(toNamedRateLimit)),
+  defaults: (value) => JSON.stringify(value),
+};
 
 export function listColumn(list: readonly unknown[] | null | undefined): string | null {
   return list?.length ? JSON.stringify(list) : null;
 }
 
-function rateLimitColumns(column: string, rateLimit: RateLimit | null): Row {
+function rateLimitColumns(column: string, rateLimit: RateLimit | null): ColumnValues {
   return {
     [`${column}_async`]: rateLimit && Number(rateLimit.mode === "local"),
     [`${column}_limit`]: rateLimit?.limit ?? null,
@@ -60,8 +36,8 @@ function rateLimitColumns(column: string, rateLimit: RateLimit | null): Row {
 }
 
 /** The columns of those fields that have a value, or null. A field that is undefined has none here. */
-export function columnsOf(fields: Fields, values: object): Row {
-  const columns: Record<string, ColumnValue> = {};
+export function columnsOf(fields: Fields, values: object): ColumnValues {
+  const columns: Record<string, SqlValue> = {};
   for (const [name, value] of Object.entries(values)) {
     const { kind, column } = fields[name] ?? {};
     if (value === undefined || column === undefined || kind === undefined) continue;
@@ -71,35 +47,49 @@ export function columnsOf(fields: Fields, values: object): Row {
   return columns;
 }
 
-type Write = (value: unknown) => ColumnValue;
+type Write = (value: unknown) => SqlValue;
 
-/** Of something new, the columns of all fields: of a field that it does not have the default, or null. */
-export function allColumnsOf(fields: Fields, values: object): Row {
+/** The columns of all fields of something new: the default, or null, where it does not have a field. */
+export function allColumnsOf(fields: Fields, values: object): ColumnValues {
   const given = values as Readonly<Record<string, unknown>>;
   const all = Object.entries(fields).map(([name, { byDefault = null }]) => [name, given[name] ?? byDefault]);
   return columnsOf(fields, Object.fromEntries(all));
 }
 
-/** Columns with whole numbers that hold no field. */
-const otherWholes = ["created_at_ms", "updated_at_ms", "secret_created_at_ms", "version", "has_counter", "is_deleting"];
+/** Columns with whole numbers: those of fields, and others. */
+const wholes = new Set([
+  ...Object.values(resources)
+    .flatMap((fields) => Object.values<Field>(fields))
+    .filter(({ kind }) => ["whole", "moment", "flag", "rateLimit"].includes(kind))
+    .flatMap(columnNamesOf),
+  ...["created_at_ms", "updated_at_ms", "secret_created_at_ms", "version", "has_counter", "is_deleting"],
+  ...["remaining", "refill_amount", "refill_carry_over", "refilled_through_ms"],
+]);
 
-export type TypedRow = readonly [column: string, value: RawBuilder<string | number>][];
+/** Adds a row. `rest`: the rest of the SELECT with its values, from FROM or WHERE on, and of the INSERT. */
+export function insertRow(table: string, row: ColumnValues, rest: Sql): Sql {
+  return sql`INSERT INTO ${sql.ref(table)} (${columnsIn(row)}) SELECT ${valuesIn(row)} ${rest}`;
+}
 
-/** The values of a row in a SELECT: see `sql-values.ts`. */
-export function typedRow(fields: Fields, row: Row): TypedRow {
-  const ofFields = Object.values(fields).filter(({ kind }) => ["whole", "moment", "flag", "rateLimit"].includes(kind));
-  const wholes = new Set([...ofFields.flatMap(columnNamesOf), ...otherWholes]);
-  return Object.entries(row).map(([column, value]) => {
-    return [column, wholes.has(column) ? whole(value as number | null) : text(value as string | null)];
+/** Adds rows with the same columns, at least one. In `rest` they are a table with the name `given`. */
+export function insertRows(table: string, rows: readonly ColumnValues[], rest: Sql): Sql {
+  const columns = columnsIn(rows[0] ?? {});
+  const selects = rows.map((row) => sql`SELECT ${valuesIn(row)}`);
+  return sql`INSERT INTO ${sql.ref(table)} (${columns})
+    SELECT ${columns} FROM (${sql.join(selects, " UNION ALL ")}) AS given ${rest}`;
+}
+
+function columnsIn(row: ColumnValues): Sql {
+  return sql.join(Object.keys(row).map(sql.ref));
+}
+
+/** The engine cannot infer their types from the columns that they are for. */
+function valuesIn(row: ColumnValues): Sql {
+  const values = Object.entries(row).map(([column, value]) => {
+    const typed = wholes.has(column) ? whole(value as number | null) : sqlText(value as string | null);
+    return sql`${typed} AS ${sql.ref(column)}`;
   });
-}
-
-export function columnsIn(row: TypedRow): RawBuilder<unknown> {
-  return sql.join(row.map(([column]) => sql.ref(column)));
-}
-
-export function valuesIn(row: TypedRow): RawBuilder<unknown> {
-  return sql.join(row.map(([column, value]) => sql`${value} AS ${sql.ref(column)}`));
+  return sql.join(values);
 }
 
 /** The names of a field's columns. */
@@ -109,13 +99,13 @@ export function columnNamesOf({ kind, column }: Field): string[] {
 }
 
 /** The names of all columns of these fields. */
-export function columnNames<All extends Fields>(fields: All): (keyof ColumnsOf<All> & string)[] {
-  return Object.values(fields).flatMap(columnNamesOf) as (keyof ColumnsOf<All> & string)[];
+export function columnNames(fields: Fields): string[] {
+  return Object.values(fields).flatMap(columnNamesOf);
 }
 
 /** The fields out of a row with their columns. Throws `Unavailable`, for this row only, if it cannot be read. */
 export function propertiesOf<All extends Fields>(fields: All, row: object): Omit<PropertiesOf<All>, "refill"> {
-  const columns = row as Row;
+  const columns = row as ColumnValues;
   const properties: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
     if (field.column === undefined) continue;

@@ -1,12 +1,11 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
 import type { NamedRateLimit } from "../../domain/limits.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { limitOfKey, limitOfOwner } from "../../domain/subject.ts";
 import type { UpdateKey, UpdateOwner } from "../commands.ts";
-import { isChangedBy } from "./is-changed-by.ts";
+import { isChangedBy } from "./plan.ts";
+import { type Sql, sql, sqlText, whole } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
-import { text, whole } from "./sql-values.ts";
 
 /*
  * The windows of the strict limits of keys and owners: one row for each limit, with its rule. A row stays when its limit is
@@ -56,12 +55,7 @@ function toRow(holderId: string, subject: string, { mode, limit, durationMs }: R
 }
 
 /** Makes the windows of these limits that are not there. `isStored`: in SQL, whether what has the id `holder_id` was stored. */
-export function insertWindows(
-  { db }: SqlEngine,
-  limits: readonly LimitRow[],
-  isStored: RawBuilder<boolean>,
-  owner?: OwnerOfWindows,
-): CompiledQuery[] {
+export function insertWindows(limits: readonly LimitRow[], isStored: Sql, owner?: OwnerOfWindows): Sql[] {
   const strict = limits.filter(({ isStrict }) => isStrict);
   if (strict.length === 0) return [];
   const madeAtMs = whole(owner?.madeAtMs ?? 0);
@@ -70,14 +64,14 @@ export function insertWindows(
     sql`WITH ${given(strict)}
       INSERT INTO permit_windows (subject, owner_id, rule_limit, rule_duration_ms,
         gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended)
-      SELECT subject, ${text(owner?.ownerId)}, rule_limit, rule_duration_ms,
+      SELECT subject, ${sqlText(owner?.ownerId)}, rule_limit, rule_duration_ms,
         ${madeAtMs}, ${madeAtMs}, ${durationMs}, 0, 0, 0, 0 FROM given WHERE ${isStored} ORDER BY subject
-      ON CONFLICT (subject) DO NOTHING`.compile(db),
+      ON CONFLICT (subject) DO NOTHING`,
   ];
 }
 
 /** Brings the windows of a key or an owner in line with its limits. `nowMs`: by the ledger's clock. */
-export function setWindows(engine: SqlEngine, command: UpdateKey | UpdateOwner, nowMs: number): CompiledQuery[] {
+export function setWindows(engine: SqlEngine, command: UpdateKey | UpdateOwner, nowMs: number): Sql[] {
   const { id, event } = command;
   const { rateLimit, rateLimits } = command.changes as KeyFieldChanges;
   if (rateLimit === undefined && rateLimits === undefined) return [];
@@ -86,7 +80,7 @@ export function setWindows(engine: SqlEngine, command: UpdateKey | UpdateOwner, 
     const limits = limitRowsOfOwner(id, rateLimits ?? []);
     return [
       setRules(engine, limits, sql`owner_id = ${id} AND ${isChanged}`),
-      ...insertWindows(engine, limits, isChanged, { ownerId: id, madeAtMs: nowMs }),
+      ...insertWindows(limits, isChanged, { ownerId: id, madeAtMs: nowMs }),
     ];
   }
   const ofChanged = [
@@ -96,43 +90,42 @@ export function setWindows(engine: SqlEngine, command: UpdateKey | UpdateOwner, 
   const isChanged = isChangedBy(event, { table: "keys", id });
   const limits = limitRowsOfKey({ id, rateLimit: rateLimit ?? undefined, rateLimits: rateLimits ?? undefined });
   return [
-    setRules(engine, limits, sql`(${sql.join(ofChanged, sql` OR `)}) AND ${isChanged}`),
-    ...insertWindows(engine, limits, isChanged),
+    setRules(engine, limits, sql`(${sql.join(ofChanged, " OR ")}) AND ${isChanged}`),
+    ...insertWindows(limits, isChanged),
   ];
 }
 
 /** Gives each window that meets the condition the rule of its limit, or none. */
-function setRules(engine: SqlEngine, limits: readonly LimitRow[], condition: RawBuilder<unknown>): CompiledQuery {
+function setRules(engine: SqlEngine, limits: readonly LimitRow[], condition: Sql): Sql {
   // All rows are locked in the order in which the ledger locks them.
   const locked = sql`SELECT subject FROM permit_windows WHERE ${condition} ORDER BY subject ${engine.forUpdate}`;
   const ruleOf = (column: string) =>
     sql`(SELECT given.${sql.ref(column)} FROM given WHERE given.subject = permit_windows.subject)`;
   return sql`WITH ${given(limits)}, locked AS MATERIALIZED (${locked})
     UPDATE permit_windows SET rule_limit = ${ruleOf("rule_limit")}, rule_duration_ms = ${ruleOf("rule_duration_ms")}
-    WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`.compile(engine.db);
+    WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`;
 }
 
 /** Deletes the windows whose subjects a SELECT finds. */
-export function deleteWindows(engine: SqlEngine, subjects: RawBuilder<unknown>): CompiledQuery {
-  const { db, forUpdate } = engine;
+export function deleteWindows(engine: SqlEngine, subjects: Sql): Sql {
   const locked = sql`SELECT subject FROM permit_windows WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM found`)}
-    ORDER BY subject ${forUpdate}`;
+    ORDER BY subject ${engine.forUpdate}`;
   return sql`WITH found AS MATERIALIZED (${subjects}), locked AS MATERIALIZED (${locked})
-    DELETE FROM permit_windows WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`.compile(db);
+    DELETE FROM permit_windows WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`;
 }
 
 /**
  * In SQL: whether a window is one of the key with this `id`, also of a limit that it had once. After the id comes `/` and a
  * name; the next character is `0`. The first two conditions are one range of the index.
  */
-export const isWindowOfKey = sql<boolean>`subject >= id AND subject < id || '0' AND (subject = id OR subject > id || '/')`;
+export const isWindowOfKey = sql`subject >= id AND subject < id || '0' AND (subject = id OR subject > id || '/')`;
 
 /** The limits as a table for a WITH clause. VALUES: engines bound the number of SELECTs that a UNION can have. */
-function given(rows: readonly LimitRow[]): RawBuilder<unknown> {
+function given(rows: readonly LimitRow[]): Sql {
   const values = rows.map(({ holderId, subject, limit, durationMs }) => {
-    return sql`(${text(holderId)}, ${text(subject)}, ${whole(limit)}, ${whole(durationMs)})`;
+    return sql`(${sqlText(holderId)}, ${sqlText(subject)}, ${whole(limit)}, ${whole(durationMs)})`;
   });
-  const none = sql`SELECT ${text(null)}, ${text(null)}, ${whole(null)}, ${whole(null)} WHERE 1 = 0`;
+  const none = sql`SELECT ${sqlText(null)}, ${sqlText(null)}, ${whole(null)}, ${whole(null)} WHERE 1 = 0`;
   return sql`given (holder_id, subject, rule_limit, rule_duration_ms) AS
     (${values.length === 0 ? none : sql`VALUES ${sql.join(values)}`})`;
 }

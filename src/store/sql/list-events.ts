@@ -1,9 +1,8 @@
-import { type RawBuilder, sql } from "kysely";
 import type { StoredEvent } from "../../domain/event.ts";
 import { earliestId } from "../../domain/id.ts";
 import type { EventsQuery, Page } from "../queries.ts";
-import { behindAllIds, limitOf, partsOf, readFound, type Walk, walk } from "./pages.ts";
-import type { Schema } from "./schema.ts";
+import { behindAllIds, type FoundRow, splitByApi, type Walk, walkPage } from "./pages.ts";
+import { sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** Most events that are walked: each has to be read, because no index has all columns of the filters. */
@@ -23,32 +22,22 @@ export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise
   );
   const group = apiIds === undefined || targetId !== undefined ? asked.slice(0, 1) : [];
   const others = asked.slice(group.length);
-  const groups = apiIds === undefined ? [group] : partsOf(group, apiIds);
-  if (groups.length === 0) return { items: [] };
-  const limit = limitOf(query.limit, groups);
-  const filters = [
-    ...others.map(({ column, value }) => ({ columns: [], condition: sql`${sql.ref(column)} = ${value}` })),
-    ...(apiIds === undefined ? [] : [{ columns: ["api_ids"], condition: concernsOnly(engine, apiIds) }]),
-  ];
-  const finding = walk(engine, {
+  const walk: Walk = {
     table: "events",
     idColumn: "id",
-    groups,
+    groups: apiIds === undefined ? [group] : splitByApi(group, apiIds),
     ...rangeOf(query),
     columns,
-    filters,
+    filters: others.map(({ column, value }) => ({ columns: [], condition: sql`${sql.ref(column)} = ${value}` })),
     walkMax,
-    limit,
-  });
-  const page = await readFound<EventRow>(engine, finding, { columns });
-  const rows = page?.rows ?? [];
-  const items = rows.slice(0, limit).map(toStoredEvent);
-  return { items, cursor: rows.length > limit ? items.at(-1)?.id : page?.reached };
-}
-
-/** Of an event of an owner: it may concern other APIs too. */
-function concernsOnly(engine: SqlEngine, apiIds: readonly string[]): RawBuilder<boolean> {
-  return sql<boolean>`(api_ids IS NULL OR ${engine.isListOf("api_ids", apiIds)})`;
+    limit: query.limit,
+  };
+  // An event of an owner may concern other APIs too.
+  const isOnly = (ids: readonly string[]) => sql`(api_ids IS NULL OR ${engine.isListOf("api_ids", ids)})`;
+  const only = apiIds === undefined ? [] : [{ columns: ["api_ids"], condition: isOnly(apiIds) }];
+  const filtered = { ...walk, filters: [...walk.filters, ...only] };
+  const { rows, cursor } = await walkPage<EventRow>(engine, filtered, { columns });
+  return { items: rows.map(toStoredEvent), cursor };
 }
 
 function rangeOf({ sinceMs, untilMs, after = behindAllIds }: EventsQuery): Pick<Walk, "before" | "from"> {
@@ -57,7 +46,15 @@ function rangeOf({ sinceMs, untilMs, after = behindAllIds }: EventsQuery): Pick<
   return { before: until < after ? until : after, from };
 }
 
-type EventRow = Omit<Schema["events"], "api_ids">;
+interface EventRow extends FoundRow {
+  readonly at_ms: number;
+  readonly method: string;
+  readonly actor: string;
+  readonly target_id: string;
+  readonly api_id: string | null;
+  readonly fields: string;
+  readonly version: number | null;
+}
 
 function toStoredEvent(row: EventRow): StoredEvent {
   return {

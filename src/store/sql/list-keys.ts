@@ -1,21 +1,10 @@
-import { type RawBuilder, sql } from "kysely";
 import type { StoredKey } from "../../domain/key.ts";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
 import { keyFields } from "../../domain/resources.ts";
 import type { KeysQuery, Page } from "../queries.ts";
 import { columnsOf } from "./field-columns.ts";
-import {
-  and,
-  behindAllIds,
-  type Filter,
-  type Finding,
-  type Group,
-  limitOf,
-  partsOf,
-  readFound,
-  rowsThatFit,
-  walk,
-} from "./pages.ts";
+import { behindAllIds, type Filter, type PageStatement, readPage, splitByApi, walkPage } from "./pages.ts";
+import { and, type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { storedColumns, storedFrom } from "./stored-rows.ts";
 
@@ -38,41 +27,35 @@ const indexed: readonly string[] = ["enabled", "expires_at_ms"];
 const rangeMax = 1000;
 
 export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<Page<StoredKey>> {
-  const { apiId, ownerId, search, apiIds } = query;
+  const { apiId, search, apiIds, limit } = query;
   if (apiId !== undefined && apiIds?.includes(apiId) === false) return { items: [] };
-  if (apiId !== undefined && search !== undefined) {
-    const found = await readPage(engine, query, searchFor(query, apiId, search));
-    if (found !== undefined) return found;
-  }
-  const groups = groupsOf(ownerId, apiId === undefined ? apiIds : [apiId]);
-  if (groups.length === 0) return { items: [] };
-  const walked = { ...query, limit: limitOf(query.limit, groups) };
-  return (await readPage(engine, walked, walkKeys(engine, walked, groups))) as Page<StoredKey>;
+  const isSearched = apiId !== undefined && search !== undefined;
+  const searched = isSearched && (await readPage(engine, searchFor(query, apiId, search), limit, found));
+  const { rows, cursor } = searched || (await walkKeys(engine, query));
+  return { items: await storedFrom(engine, "key", rows), cursor };
 }
 
-/** The owner's keys, of these APIs only where any are given. No key of another API is walked: `pages.ts` says why. */
-function groupsOf(ownerId: string | undefined, apiIds: readonly string[] | undefined): readonly Group[] {
+function walkKeys(engine: SqlEngine, query: KeysQuery) {
+  const { apiId, ownerId, limit, after = behindAllIds } = query;
+  const apiIds = apiId === undefined ? query.apiIds : [apiId];
   const owner = ownerId === undefined ? [] : [{ column: "owner_id", value: ownerId }];
-  return apiIds === undefined ? [owner] : partsOf(owner, apiIds);
-}
-
-function walkKeys(engine: SqlEngine, query: KeysQuery, groups: readonly Group[]): Finding {
-  const { limit, after = behindAllIds } = query;
   const filters = filtersOf(query);
   const isIndexed = filters.every(({ columns }) => columns.every((column) => indexed.includes(column)));
-  return walk(engine, {
+  const walk = {
     table: "keys",
     idColumn: "id",
-    groups,
+    // The owner's keys, only of these APIs where any are given. No key of another API is walked: `pages.ts` says why.
+    groups: apiIds === undefined ? [owner] : splitByApi(owner, apiIds),
     before: after,
     columns: ["id"],
     filters,
     walkMax: isIndexed ? walkMax : readWalkMax,
     limit,
-  });
+  } as const;
+  return walkPage(engine, walk, found);
 }
 
-function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
+function searchFor(query: KeysQuery, apiId: string, search: string): PageStatement {
   const { ownerId } = query;
   const conditions = filtersOf({ ...query, search: undefined }).map(({ condition }) => condition);
   if (ownerId !== undefined) conditions.push(sql`owner_id = ${ownerId}`);
@@ -97,11 +80,11 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
       by_name AS MATERIALIZED (${range("name")}),
       by_start AS MATERIALIZED (${range("start")}),
       page AS MATERIALIZED (
-        SELECT found_id AS id FROM ${found} WHERE ${and([sql`NOT ${tooMany}`, ...isBehind, ...(conditions.length === 0 ? [] : [matches])])}
+        SELECT found_id AS id FROM ${found}
+        WHERE ${and([sql`NOT ${tooMany}`, ...isBehind, ...(conditions.length === 0 ? [] : [matches])])}
         ORDER BY found_id DESC LIMIT ${sql.lit(query.limit + 1)}
       )`,
     idColumn: "id",
-    reached: sql`NULL`,
     tooMany: sql`CASE WHEN ${tooMany} THEN 1 ELSE 0 END`,
   };
 }
@@ -111,7 +94,7 @@ function filtersOf({ ownerId: _, expiresBeforeMs, search, ...query }: KeysQuery)
   const filters: Filter[] = Object.entries(columnsOf(keyFields, query)).map(([column, value]) => {
     return { columns: [column], condition: sql`${sql.ref(column)} = ${value}` };
   });
-  const add = (condition: RawBuilder<unknown>, ...columns: string[]) => void filters.push({ columns, condition });
+  const add = (condition: Sql, ...columns: string[]) => void filters.push({ columns, condition });
   if (expiresBeforeMs !== undefined) add(sql`expires_at_ms < ${expiresBeforeMs}`, "expires_at_ms");
   if (search !== undefined) {
     const end = endOfPrefix(search);
@@ -128,15 +111,3 @@ const found = {
     LEFT JOIN counters ON counters.subject = CASE WHEN keys.has_counter = 1 THEN keys.id END
     LEFT JOIN ending_secrets ON ending_secrets.key_id = keys.id`,
 };
-
-/** Undefined if there were too many to sort. */
-async function readPage(
-  engine: SqlEngine,
-  { limit }: KeysQuery,
-  finding: Finding,
-): Promise<Page<StoredKey> | undefined> {
-  const page = await readFound(engine, finding, found);
-  if (page === undefined) return undefined;
-  const items = await storedFrom(engine, "key", page.rows.slice(0, Math.min(limit, rowsThatFit(page.rows))));
-  return { items, cursor: page.rows.length > items.length ? items.at(-1)?.id : page.reached };
-}

@@ -1,6 +1,6 @@
-import { sql } from "kysely";
 import { findDataText } from "./copied-tables.ts";
 import { type Migration, migrations } from "./migrations.ts";
+import { sql } from "./sql.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** The data was written by a newer version; this version may not understand it. */
@@ -32,10 +32,10 @@ export class StoreEmpty extends Error {
  * Throws `StoreEmpty` for a store without tables, and for one whose tables have no API, key, owner, root key or event, as
  * `latchkey migrate up` leaves it. Writes nothing.
  */
-export async function requireData({ db, tablesThere }: SqlEngine, where: string): Promise<void> {
-  const there = await db.selectFrom(tablesThere.as("there")).select("there.name").execute();
-  const { rows } = await sql.raw(findDataText(there.map(({ name }) => name))).execute(db);
-  if (rows.length === 0) throw new StoreEmpty(where);
+export async function requireData(engine: SqlEngine, where: string): Promise<void> {
+  const there = await engine.read<{ name: string }>(sql`SELECT name FROM ${engine.tablesThere} AS there`);
+  const found = await engine.read(sql.raw(findDataText(there.map(({ name }) => name))));
+  if (found.length === 0) throw new StoreEmpty(where);
 }
 
 /** Whether these migrations, which were just applied, created the store. */
@@ -56,10 +56,10 @@ export async function migrateUp(
 ): Promise<readonly string[]> {
   const applied: string[] = [];
   for (const migration of (await migrationStatus(engine, known)).missing) {
-    const claim = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
+    const claim = sql`INSERT INTO schema_migrations (name, applied_at_ms) VALUES (${migration.name}, ${nowMs})`;
     if ("index" in migration) await engine.buildIndex(migration.index);
-    const statements = "up" in migration ? migration.up(engine.db, engine.inPrimaryKey) : [];
-    const isOurs = await unlessTaken(engine.migrate(claim.compile(), statements));
+    const statements = "up" in migration ? migration.up(engine.inPrimaryKey) : [];
+    const isOurs = await unlessTaken(engine.migrate(claim, statements));
     if (isOurs) applied.push(migration.name);
     else if (!(await appliedNames(engine)).has(migration.name))
       throw new Error(`${migration.name} breaks a unique key`);
@@ -72,7 +72,8 @@ export async function migrationStatus(
   engine: SqlEngine,
   known: readonly Migration[] = migrations,
 ): Promise<{ applied: readonly string[]; missing: readonly Migration[] }> {
-  await ensureTable(engine);
+  const table = sql`CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at_ms bigint NOT NULL)`;
+  await unlessTaken(engine.atomically([table]));
   return compareMigrations([...(await appliedNames(engine))], known);
 }
 
@@ -80,21 +81,13 @@ export async function migrationStatus(
 export function compareMigrations(
   applied: readonly string[],
   known: readonly Migration[],
+  written = "the data was written",
 ): { applied: readonly string[]; missing: readonly Migration[] } {
   const unknown = applied.filter((name) => !known.some((migration) => migration.name === name));
   if (unknown.length > 0) {
-    throw new SchemaTooNew(`the data was written by a newer version of Latchkey (it has ${unknown.join(", ")})`);
+    throw new SchemaTooNew(`${written} by a newer version of Latchkey (it has ${unknown.join(", ")})`);
   }
   return { applied, missing: known.filter((migration) => !applied.includes(migration.name)) };
-}
-
-async function ensureTable({ db, atomically }: SqlEngine): Promise<void> {
-  const table = db.schema
-    .createTable("schema_migrations")
-    .ifNotExists()
-    .addColumn("name", "text", (column) => column.primaryKey())
-    .addColumn("applied_at_ms", "bigint", (column) => column.notNull());
-  await unlessTaken(atomically([table.compile()]));
 }
 
 /** Whether we applied it; if not, another process did at the same time. */
@@ -108,7 +101,7 @@ async function unlessTaken(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function appliedNames({ db }: SqlEngine): Promise<Set<string>> {
-  const rows = await db.selectFrom("schema_migrations").select("name").execute();
+async function appliedNames(engine: SqlEngine): Promise<Set<string>> {
+  const rows = await engine.read<{ name: string }>(sql`SELECT name FROM schema_migrations`);
   return new Set(rows.map((row) => row.name));
 }

@@ -1,6 +1,5 @@
-import { type RawBuilder, sql } from "kysely";
+import { and, columnList, type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
-import { columnList } from "./stored-rows.ts";
 
 /*
  * Pages of rows, newest first. Ids sort by the time at which they were made, so that a page begins behind an id: rows that
@@ -12,20 +11,20 @@ import { columnList } from "./stored-rows.ts";
 export const behindAllIds = "\u{10ffff}";
 
 /** Parts of a statement. It is a WITH clause that has `page`, with the ids of up to one row more than asked for. */
-export interface Finding {
-  readonly tables: RawBuilder<unknown>;
+export interface PageStatement {
+  readonly tables: Sql;
   /** As of the walk. */
   readonly idColumn: string;
-  /** The id at which the walk ended because of its bound. */
-  readonly reached: RawBuilder<unknown>;
-  /** 1 if there are too many to sort. Then `page` is empty. */
-  readonly tooMany: RawBuilder<unknown>;
+  /** The id at which the walk ended because of its bound. Absent: it has none. */
+  readonly reached?: Sql;
+  /** 1 if there are too many to sort. Then `page` is empty. Absent: there are not. */
+  readonly tooMany?: Sql;
 }
 
 /** A condition, and the columns that it needs. */
 export interface Filter {
   readonly columns: readonly string[];
-  readonly condition: RawBuilder<unknown>;
+  readonly condition: Sql;
 }
 
 /** Values of columns of which there is an index that goes on with the id. Without any: all rows, by their ids. */
@@ -33,15 +32,10 @@ export type Group = readonly { readonly column: string; readonly value: string }
 
 /**
  * The parts of a group that are of these APIs, for a root key that is limited to them. Rows of other APIs are not walked and
- * left out: the bound of the walk would count them, so that a cursor, or that there is one, would tell of them.
+ * left out: the bound of the walk would count them, so that a cursor, or that there is one, would show that they exist.
  */
-export function partsOf(group: Group, apiIds: readonly string[], column = "api_id"): readonly Group[] {
+export function splitByApi(group: Group, apiIds: readonly string[], column = "api_id"): readonly Group[] {
   return [...new Set(apiIds)].map((value) => [...group, { column, value }]);
-}
-
-/** The page is shorter where that many rows of each group would be too many to examine. */
-export function limitOf(limit: number, groups: readonly Group[]): number {
-  return Math.min(limit, Math.floor(examinedMax / groups.length) - 1);
 }
 
 /** Most rows that a page examines. */
@@ -62,6 +56,7 @@ export interface Walk {
   readonly filters: readonly Filter[];
   /** Most rows that are walked. They are walked twice if the page is not full: once for what matches, once for the end. */
   readonly walkMax: number;
+  /** The page is shorter where that many rows of each group would be too many to examine. */
   readonly limit: number;
 }
 
@@ -72,26 +67,32 @@ export interface Walk {
  * Several groups are walked side by side, with an equal share of the bound each, and the page ends where the first of them
  * has reached its share: of what is older, that group may have more.
  */
-export function walk(engine: SqlEngine, asked: Walk): Finding {
+export async function walkPage<Row extends FoundRow>(
+  engine: SqlEngine,
+  walk: Walk,
+  found: Found,
+): Promise<FoundPage<Row>> {
+  const { length } = walk.groups;
+  if (length === 0) return { rows: [], cursor: undefined };
+  const limit = Math.min(walk.limit, Math.floor(examinedMax / length) - 1);
+  return (await readPage<Row>(engine, walkText(engine, { ...walk, limit }), limit, found)) as FoundPage<Row>;
+}
+
+function walkText(engine: SqlEngine, asked: Walk): PageStatement {
   const { groups, idColumn, columns, filters, limit } = asked;
   const id = sql.ref(idColumn);
   const most = limit + 1;
   if (filters.length === 0) {
     const page = merged(groups.map((group) => walked(engine, asked, group, columns, most)));
-    return {
-      tables: sql`page AS MATERIALIZED (${first(page, idColumn, most)})`,
-      idColumn,
-      reached: sql`NULL`,
-      tooMany: sql`0`,
-    };
+    return { tables: sql`page AS MATERIALIZED (${first(page, idColumn, most)})`, idColumn };
   }
   const share = Math.max(1, Math.floor(asked.walkMax / groups.length));
-  const needed = new Set([...columns, ...filters.flatMap((filter) => filter.columns)]);
+  const needed = [...columns, ...filters.flatMap((filter) => filter.columns)];
   const conditions = and(filters.map(({ condition }) => condition));
   const matching = groups.map((group, part) => {
     const rows = walked(engine, asked, group, [...needed, ...group.map(({ column }) => column)], share);
-    const order = orderOf(group, idColumn);
-    return sql`SELECT ${columnList(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions} ORDER BY ${order} LIMIT ${sql.lit(most)}`;
+    return sql`SELECT ${columnList(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions}
+      ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
   });
   const ends = groups.map((group, part) => {
     const isShort = sql`(SELECT count(*) FROM found WHERE part = ${sql.lit(part)}) < ${sql.lit(most)}`;
@@ -99,23 +100,23 @@ export function walk(engine: SqlEngine, asked: Walk): Finding {
       LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(share - 1)}`;
   });
   const reached = sql`(SELECT max(${id}) FROM reached)`;
+  const page = sql`SELECT * FROM found WHERE ${id} >= coalesce(${reached}, '')`;
   return {
     tables: sql`
       found AS MATERIALIZED (${merged(matching)}),
       reached AS MATERIALIZED (${merged(ends)}),
-      page AS MATERIALIZED (${first(sql`SELECT * FROM found WHERE ${id} >= coalesce(${reached}, '')`, idColumn, most)})`,
+      page AS MATERIALIZED (${first(page, idColumn, most)})`,
     idColumn,
     reached,
-    tooMany: sql`0`,
   };
 }
 
-function merged(parts: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+function merged(parts: readonly Sql[]): Sql {
   const each = parts.map((part) => sql`SELECT * FROM (${part}) AS each_part`);
-  return sql.join(each, sql` UNION ALL `);
+  return sql.join(each, " UNION ALL ");
 }
 
-function first(rows: RawBuilder<unknown>, idColumn: string, most: number): RawBuilder<unknown> {
+function first(rows: Sql, idColumn: string, most: number): Sql {
   return sql`SELECT * FROM (${rows}) AS merged ORDER BY ${sql.ref(idColumn)} DESC LIMIT ${sql.lit(most)}`;
 }
 
@@ -130,12 +131,12 @@ function walked(
   group: Group,
   columns: readonly string[],
   most: number,
-): RawBuilder<unknown> {
+): Sql {
   const range = and(rangeOf(engine, idColumn, group, before, from));
-  return sql`SELECT ${columnList([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
+  return sql`SELECT ${columnList([...new Set(columns)])} FROM ${sql.ref(table)} WHERE ${range} ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
 }
 
-function orderOf(group: Group, idColumn: string): RawBuilder<unknown> {
+function orderOf(group: Group, idColumn: string): Sql {
   return sql.join([...group.map(({ column }) => column), idColumn].map((column) => sql`${sql.ref(column)} DESC`));
 }
 
@@ -149,59 +150,68 @@ function rangeOf(
   group: Group,
   before: string,
   from: string | undefined,
-): readonly RawBuilder<unknown>[] {
+): readonly Sql[] {
   const last = group.slice(-1);
   const least = from === undefined ? last : [...last, { column: idColumn, value: from }];
   return [
     ...group.slice(0, -1).map(({ column, value }) => engine.hasValue(column, value)),
     compared([...last, { column: idColumn, value: before }], sql`<`),
-    // Of the group alone where that is enough: then Postgres sees that an index of rows with a value in it can be used.
+    // Only the group is compared where that is enough: then Postgres sees that an index of rows with a value in it can be used.
     ...(least.length === 0 ? [] : [compared(least, sql`>=`)]),
   ];
 }
 
-function compared(group: Group, operator: RawBuilder<unknown>): RawBuilder<unknown> {
+function compared(group: Group, operator: Sql): Sql {
   const columns = sql.join(group.map(({ column }) => sql.ref(column)));
   const values = sql.join(group.map(({ value }) => value));
   return group.length === 1 ? sql`${columns} ${operator} ${values}` : sql`(${columns}) ${operator} (${values})`;
 }
 
-export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
-  return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` AND `);
+/** The columns of what was found, and what has to be joined to `page` for them. */
+export interface Found {
+  readonly columns: readonly string[];
+  readonly joins?: Sql;
 }
 
 export interface FoundPage<Row> {
-  /** Up to one more than asked for. */
   readonly rows: readonly Row[];
-  readonly reached: string | undefined;
+  /** Given if there may be more: see `Page`. */
+  readonly cursor: string | undefined;
 }
 
-/** Reads these columns of what was found, newest first. Undefined if there were too many to sort. */
-export async function readFound<Row extends { readonly id: string } = { readonly id: string }>(
+export type FoundRow = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** Reads these columns of a page, newest first. Undefined if there were too many to sort. */
+export async function readPage<Row extends FoundRow>(
   engine: SqlEngine,
-  { tables, idColumn, reached, tooMany }: Finding,
-  /** The columns, and what has to be joined to `page` for them. */
-  what: { readonly columns: readonly string[]; readonly joins?: RawBuilder<unknown> },
+  { tables, idColumn, reached = sql`NULL`, tooMany = sql`0` }: PageStatement,
+  limit: number,
+  { columns, joins = sql`` }: Found,
 ): Promise<FoundPage<Row> | undefined> {
-  const statement = sql`
+  const answered = (await engine.scan(sql`
     WITH ${tables}
-    SELECT ${columnList(what.columns)}, ${reached} AS reached, ${tooMany} AS too_many
+    SELECT ${columnList(columns)}, ${reached} AS reached, ${tooMany} AS too_many
     FROM (SELECT 1 AS one) AS one
     LEFT JOIN page ON 1 = 1
-    ${what.joins ?? sql``}
-    ORDER BY page.${sql.ref(idColumn)} DESC`;
+    ${joins}
+    ORDER BY page.${sql.ref(idColumn)} DESC`)) as readonly {
+    id: string | null;
+    reached: string | null;
+    too_many: number;
+  }[];
   // There is always a row: one without an id if nothing was found.
-  const rows = (await engine.scan(statement.compile(engine.db))) as readonly (FoundRow & (Row | { id: null }))[];
-  const [{ reached: end, too_many: isTooMany }] = rows as readonly FoundRow[] as readonly [FoundRow];
-  if (isTooMany === 1) return undefined;
-  return { rows: rows.filter((row): row is FoundRow & Row => row.id !== null), reached: end ?? undefined };
+  if (answered[0]?.too_many === 1) return undefined;
+  const all = answered.filter(({ id }) => id !== null) as unknown as readonly Row[];
+  const rows = all.slice(0, Math.min(limit, rowsThatFit(all)));
+  const cursor = all.length > rows.length ? rows.at(-1)?.[idColumn] : answered[0]?.reached;
+  return { rows, cursor: (cursor ?? undefined) as string | undefined };
 }
 
 /** The texts of a page, in characters; metadata and lists are JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
 const pageTextMax = 512 * 1024;
 
 /** How many of the first rows a page can hold: at least one. */
-export function rowsThatFit(rows: readonly object[]): number {
+function rowsThatFit(rows: readonly object[]): number {
   let count = 0;
   let length = 0;
   for (const row of rows) {
@@ -210,9 +220,4 @@ export function rowsThatFit(rows: readonly object[]): number {
     count++;
   }
   return Math.max(1, count);
-}
-
-interface FoundRow {
-  readonly reached: string | null;
-  readonly too_many: number;
 }

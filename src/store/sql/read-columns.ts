@@ -5,7 +5,6 @@ import { areNamedRateLimits, type NamedRateLimit } from "../../domain/limits.ts"
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import type { RefillInterval } from "../../domain/refill-calendar.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { isIntegerIn } from "./is-integer-in.ts";
 
 /* What columns are read as. Each throws `Unavailable`, for this row only, if what is stored cannot have been written. */
 
@@ -75,4 +74,9 @@ function damaged(cause: unknown): Unavailable {
     cause,
     affectsOneKeyOnly: true,
   });
+}
+
+/** For values from a data file: any program may have written to it. */
+export function isIntegerIn(min: number, value: unknown, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }

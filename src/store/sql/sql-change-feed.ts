@@ -1,62 +1,53 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../change-feed.ts";
 import type { NewEvent } from "../commands.ts";
-import { compileOnce } from "./compile-once.ts";
+import { type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
-/** Most new changes that are told one by one; if there are more, everything counts as changed. */
+/** Most new changes that are reported one by one; if there are more, everything counts as changed. */
 export const changesReadMax = 10_000;
-/** Rows that are removed in one transaction. */
-const tidyStep = 500;
 
-/** Of all secrets of a row of `keys`, separated by commas. */
-export const digests = sql<string>`keys.digest || coalesce(
+/** The digests of all secrets of a row of `keys`, separated by commas. */
+export const digests = sql`keys.digest || coalesce(
   (SELECT ',' || ending_secrets.digest FROM ending_secrets WHERE ending_secrets.key_id = keys.id), '')`;
+
+/** What a row of the feed says of a changed row of each table. */
+const additions = {
+  key: { table: "keys", target: sql`id`, digests },
+  owner: { table: "owners", target: sql`id`, digests: sql`NULL` },
+  newOwner: { table: "owners", target: sql`id`, digests: sql`NULL` },
+  rootKeys: { table: "root_keys", target: sql`NULL`, digests: sql`NULL` },
+};
 
 /**
  * To be part of the transaction that makes, changes or removes something, after its row is locked and before its secrets
- * change. A change that is not made adds nothing. Of a key it answers the digests of all secrets that caches may know it by. A
+ * change. A change that is not made adds nothing. For a key it answers the digests of all secrets that caches may know it by. A
  * statement of its own: one that waited for the row's lock may not see a secret that was replaced by the change it waited for.
  */
-const additions = {
-  key: additionOf("keys", "key", sql`id`, digests),
-  owner: additionOf("owners", "owner", sql`id`),
-  newOwner: additionOf("owners", "newOwner", sql`id`),
-  rootKeys: additionOf("root_keys", "rootKeys", sql`NULL`),
-};
-
-export function addChange(engine: SqlEngine, kind: keyof typeof additions, id: string, event: NewEvent): CompiledQuery {
-  return additions[kind](engine, { id, eventId: event.id });
+export function addChange(engine: SqlEngine, kind: keyof typeof additions, id: string, event: NewEvent): Sql {
+  const { table, target, digests } = additions[kind];
+  return sql`INSERT INTO changes (transaction_id, kind, target_id, digests)
+    SELECT ${engine.thisTransaction}, ${sql.lit(kind)}, ${target}, ${digests} FROM ${sql.ref(table)}
+    WHERE id = ${id} AND event_id = ${event.id} RETURNING digests`;
 }
 
-function additionOf(table: string, kind: string, target: RawBuilder<unknown>, told = sql<string>`NULL`) {
-  return compileOnce(["id", "eventId"], ({ db, thisTransaction }, { id, eventId }) =>
-    sql`INSERT INTO changes (transaction_id, kind, target_id, digests)
-      SELECT ${thisTransaction}, ${sql.lit(kind)}, ${target}, ${told} FROM ${sql.table(table)}
-      WHERE id = ${id} AND event_id = ${eventId} RETURNING digests`.compile(db),
-  );
-}
-
-/** Of root keys that are not stored; with a digest, if there is a root key with it, such as one that was just stored. */
-export function addRootKeysChange({ db, thisTransaction }: SqlEngine, digest?: string): CompiledQuery {
+/** For root keys that are not stored; with a digest, if there is a root key with it, such as one that was just stored. */
+export function addRootKeysChange({ thisTransaction }: SqlEngine, digest?: string): Sql {
   // `change_feed` has one row.
   const from = digest === undefined ? sql`change_feed` : sql`root_keys WHERE digest = ${digest}`;
-  return sql`INSERT INTO changes (transaction_id, kind) SELECT ${thisTransaction}, 'rootKeys' FROM ${from}`.compile(db);
+  return sql`INSERT INTO changes (transaction_id, kind) SELECT ${thisTransaction}, 'rootKeys' FROM ${from}`;
 }
 
 /** The feed of an engine whose process is the only one: whatever it reads is current. */
-export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): ChangeFeed {
+export function createSqlChangeFeed(engine: SqlEngine): ChangeFeed {
   return {
     async read(since) {
       // One statement sees one state: the rows, the position after them, and what was tidied away.
-      const rows = await db
-        .selectFrom("change_feed")
-        .leftJoin("changes", (join) => join.on("transaction_id", ">=", since?.transaction ?? Number.MAX_SAFE_INTEGER))
-        .select(["epoch", "tidied_before", "has_imported_keys", "transaction_id", "kind", "target_id", "digests"])
-        .select(oldestOpenTransaction.as("oldest_open"))
-        .limit(changesReadMax + 1)
-        .execute();
+      const rows = await engine.read<FeedRow>(sql`
+        SELECT epoch, tidied_before, has_imported_keys, kind, target_id, digests,
+          ${engine.oldestOpenTransaction} AS oldest_open
+        FROM change_feed LEFT JOIN changes ON transaction_id >= ${since?.transaction ?? Number.MAX_SAFE_INTEGER}
+        LIMIT ${sql.lit(changesReadMax + 1)}`);
       return newsOf(rows, since);
     },
   };
@@ -98,40 +89,8 @@ function toChanges(rows: readonly FeedRow[]): FeedChange[] | "everything" {
       changes.push({ kind, keyId: id, digests: digests === "" ? [] : digests.split(",") });
     else if ((kind === "owner" || kind === "newOwner") && id !== null)
       changes.push({ kind: "owner", ownerId: id, isNew: kind === "newOwner" });
-    // Also a key without digests, added by hand: nothing tells which entries of a cache it has.
+    // Also a key without digests, added by hand: nothing says which entries of a cache it has.
     else return "everything";
   }
   return changes;
-}
-
-/**
- * Removes all but the newest changes, in small transactions. `tidied_before` moves in the same transaction, and never
- * beyond a transaction that is open: positions cannot pass that one, and would count as too old each time.
- */
-export async function tidyChanges(engine: SqlEngine, keptMax = changesReadMax): Promise<void> {
-  const { db, oldestOpenTransaction } = engine;
-  const ids = db.selectFrom("changes").select("transaction_id").limit(1);
-  for (;;) {
-    const { oldest_kept, step_end, oldest_open, tidied_before } = await db
-      .selectFrom("change_feed")
-      .select([
-        "tidied_before",
-        ids
-          .orderBy("transaction_id", "desc")
-          .offset(keptMax - 1)
-          .as("oldest_kept"),
-        ids
-          .orderBy("transaction_id")
-          .offset(tidyStep - 1)
-          .as("step_end"),
-        oldestOpenTransaction.as("oldest_open"),
-      ])
-      .executeTakeFirstOrThrow();
-    const bound = Math.min(oldest_kept ?? 0, oldest_open, (step_end ?? oldest_open) + 1);
-    if (bound <= tidied_before) return;
-    await engine.atomically([
-      db.updateTable("change_feed").set({ tidied_before: bound }).where("tidied_before", "<", bound).compile(),
-      db.deleteFrom("changes").where("transaction_id", "<", bound).compile(),
-    ]);
-  }
 }

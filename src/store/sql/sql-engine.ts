@@ -1,11 +1,17 @@
-import type { CompiledQuery, Kysely, QueryResult, RawBuilder } from "kysely";
-import type { IndexDefinition } from "./index-definition.ts";
-import type { Schema } from "./schema.ts";
+import type { IndexDefinition } from "./migrations.ts";
+import type { Rows } from "./plan.ts";
+import type { Sql } from "./sql.ts";
+
+/** What a statement has answered. */
+export interface SqlResult extends Rows {
+  /** Rows that it has changed, if it answers none. */
+  readonly changes: number;
+}
 
 /** What the shared queries need from a database. */
 export interface SqlEngine {
-  /** Builds every query; runs single ones. */
-  readonly db: Kysely<Schema>;
+  /** Runs a SELECT by itself, which sees the effect of changes that were answered before. Throws `Unavailable`. */
+  read<Row>(query: Sql): Promise<readonly Row[]>;
 
   /**
    * Runs the queries in order as one transaction and answers their results after COMMIT. There are no interactive
@@ -13,20 +19,20 @@ export interface SqlEngine {
    * Throws `UniqueViolation`, `CheckViolation` or `Unavailable`; then nothing has been stored, or in the last case it may be
    * unknown.
    */
-  atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
+  atomically(queries: readonly Sql[]): Promise<readonly SqlResult[]>;
 
   /**
    * Runs a query that may read thousands of rows, and answers its rows. It holds up no look-up: few run at a time, and on the
    * embedded engine in a thread of their own. It sees the effect of changes that were answered before. Throws
    * `Unavailable`, also if too many wait.
    */
-  scan(query: CompiledQuery): Promise<readonly unknown[]>;
+  scan(query: Sql): Promise<readonly unknown[]>;
 
   /**
    * Runs the statement that claims a migration, and then its statements, as one transaction like `atomically`. It waits at
    * the claim for other processes, and no time-out of a request applies.
    */
-  migrate(claim: CompiledQuery, statements: readonly CompiledQuery[]): Promise<void>;
+  migrate(claim: Sql, statements: readonly Sql[]): Promise<void>;
 
   /**
    * Resolves when the index exists and is complete, also if it was there before or another process has built it. If it is
@@ -36,52 +42,55 @@ export interface SqlEngine {
   buildIndex(index: IndexDefinition): Promise<void>;
 
   /** In SQL: a SELECT of the names of all tables that statements find. */
-  readonly tablesThere: RawBuilder<{ name: string }>;
+  readonly tablesThere: Sql;
 
   /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
-  readonly inPrimaryKey: RawBuilder<unknown>;
+  readonly inPrimaryKey: Sql;
 
   /** In SQL, at the end of a SELECT: until the transaction has ended, nothing deletes the rows. They can be changed. */
-  readonly forKeyShare: RawBuilder<unknown>;
+  readonly forKeyShare: Sql;
 
-  /** In SQL, likewise: nothing changes or deletes the rows, nor adds rows that refer to them. */
-  readonly forUpdate: RawBuilder<unknown>;
+  /** In SQL, at the end of a SELECT: nothing changes or deletes the rows, nor adds rows that refer to them. */
+  readonly forUpdate: Sql;
+
+  /** The statement, for `atomically`. It may wait seconds for rows that are locked, where any other gives up sooner. */
+  inTurn(statement: Sql): readonly Sql[];
 
   /**
    * In SQL: whether the column has the value. The index for the order of the rows has to begin with the column all the same:
    * the engine must not leave it out of the order because it is constant (see `pages.ts`).
    */
-  hasValue(column: string, value: string): RawBuilder<unknown>;
+  hasValue(column: string, value: string): Sql;
 
   /**
    * In SQL: whether the column has one of the values that a query finds. The engine must look them up in the column's index,
    * however many it believes there are.
    */
-  isAnyOf(column: string, query: RawBuilder<unknown>): RawBuilder<boolean>;
+  isAnyOf(column: string, query: Sql): Sql;
 
   /** In SQL: whether the column has a JSON array of which every text is one of these. */
-  isListOf(column: string, texts: readonly string[]): RawBuilder<boolean>;
+  isListOf(column: string, texts: readonly string[]): Sql;
 
   /**
    * In SQL: a SELECT of the subjects of all windows of the keys whose ids another SELECT finds. It reads a range of the index
    * for each key, and never the whole table.
    */
-  windowsOfKeys(ids: RawBuilder<unknown>): RawBuilder<unknown>;
+  windowsOfKeys(ids: Sql): Sql;
 
   /** In SQL: the id of the transaction that runs the statement. */
-  readonly thisTransaction: RawBuilder<number>;
+  readonly thisTransaction: Sql;
   /**
    * In SQL: the oldest transaction that has not ended, as the statement sees it. What it sees of transactions below this
    * one is all that they have done.
    */
-  readonly oldestOpenTransaction: RawBuilder<number>;
+  readonly oldestOpenTransaction: Sql;
 
   /**
    * In SQL, for a WITH clause that begins a statement of `atomically`: the step `refilled`. It has one row if there is
    * such a counter: `subject`, `available` with every refill that is due, and `through_ms`, the latest boundary that was applied. The
    * counter's row is locked, and the clock that refills go by is read after that.
    */
-  refilledCounter(subject: string): RawBuilder<unknown>;
+  refilledCounter(subject: string): Sql;
 
   /** The clock that refills go by. */
   ledgerNowMs(): Promise<number>;

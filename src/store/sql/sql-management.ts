@@ -1,35 +1,34 @@
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Command, IdempotencyRecord } from "../commands.ts";
-import type { Management, Outcome } from "../management.ts";
+import type { ConflictReason, Management, Outcome } from "../management.ts";
 import type { Answers, Query } from "../queries.ts";
-import { createApiPlan } from "./change-apis.ts";
-import { createKeyPlan, deleteKeyPlan } from "./change-keys.ts";
+import { createApiPlan, deleteApiPlan } from "./change-apis.ts";
+import { createKeyPlan, deleteKeyPlan, rerollKeyPlan } from "./change-keys.ts";
 import { createOwnerPlan, deleteOwnerPlan } from "./change-owners.ts";
 import { changePlan, updatePlan } from "./change-resources.ts";
-import { createRootKeyPlan, revokeRootKeyPlan } from "./change-root-keys.ts";
-import { conflictOf } from "./conflicts.ts";
-import { deleteApiKeysPlan, deleteApiPlan } from "./delete-apis.ts";
+import { endKeysPlan } from "./end-keys.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
 import { importKeysPlan } from "./import-keys.ts";
 import { listEvents } from "./list-events.ts";
 import { listKeys } from "./list-keys.ts";
 import { listApis, listOwners, listRootKeys } from "./list-resources.ts";
-import type { Plan } from "./plan.ts";
-import { rerollKeyPlan } from "./reroll-key.ts";
+import { hasCounterCheck, ownerHasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./migrations.ts";
+import type { ChangePlan } from "./plan.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
+import { createRootKeyPlan, revokeRootKeyPlan } from "./sql-root-key-store.ts";
 import { readKeyOfSecret, readOwnerOfKey, readResource } from "./stored-rows.ts";
 import { updateRemainingPlan } from "./update-remaining.ts";
 
-type MakePlan = (engine: SqlEngine, command: Command) => MaybePromise<Plan>;
+type MakePlan = (engine: SqlEngine, command: Command) => MaybePromise<ChangePlan>;
 type GiveAnswer = (engine: SqlEngine, query: Query) => Promise<unknown>;
 
 const plans: {
   readonly [Kind in Command["kind"]]: (
     engine: SqlEngine,
     command: Extract<Command, { kind: Kind }>,
-  ) => MaybePromise<Plan>;
+  ) => MaybePromise<ChangePlan>;
 } = {
   createKey: createKeyPlan,
   createOwner: createOwnerPlan,
@@ -45,9 +44,10 @@ const plans: {
   importKeys: importKeysPlan,
   deleteKey: deleteKeyPlan,
   stopOwner: (engine, command) => updatePlan(engine, { ...command, kind: "updateOwner", changes: { enabled: false } }),
+  endOwnerKeys: endKeysPlan,
   deleteOwner: deleteOwnerPlan,
   stopApi: (engine, command) => changePlan(engine, command, { set: { is_deleting: 1 } }),
-  deleteApiKeys: deleteApiKeysPlan,
+  deleteApiKeys: endKeysPlan,
   deleteApi: deleteApiPlan,
   revokeRootKey: revokeRootKeyPlan,
 };
@@ -88,27 +88,30 @@ export function createSqlManagement(engine: SqlEngine): Management {
   };
 
   async function outcomeOf(
-    plan: Plan,
+    plan: ChangePlan,
     command: Command,
     idempotency: IdempotencyRecord | undefined,
   ): Promise<Outcome<Command["kind"]>> {
     const outcome = await carriedOut(plan, command, idempotency);
-    if (idempotency === undefined || (outcome !== undefined && outcome.outcome === "done")) return outcome ?? unknown();
-    // Perhaps because the change was made before, such as a deletion that is repeated.
-    const record = await findKeptAnswer(engine, { lookup: idempotency.lookup, nowMs: idempotency.createdAtMs });
-    // Undefined only if it expired just then: the repeated request may try again.
-    return record === undefined ? (outcome ?? unknown()) : { outcome: "repeated", record };
+    if (idempotency !== undefined && outcome?.outcome !== "done") {
+      // Perhaps because the change was made before, such as a deletion that is repeated.
+      const record = await findKeptAnswer(engine, { lookup: idempotency.lookup, nowMs: idempotency.createdAtMs });
+      if (record !== undefined) return { outcome: "repeated", record };
+    }
+    // Only if it expired just then: the repeated request may try again.
+    if (outcome === undefined) throw new Unavailable("the kept answer has just expired");
+    return outcome;
   }
 
   /** Undefined if the idempotency record is there already: then nothing has changed. */
   async function carriedOut(
-    { target, first, events, isMade, feed, rest, outcomeOf }: Plan,
+    { target, first, events, isMade, feed, rest, outcomeOf }: ChangePlan,
     command: Command,
     idempotency: IdempotencyRecord | undefined,
   ): Promise<Outcome<Command["kind"]> | undefined> {
     const noted = [
-      ...(idempotency === undefined ? [] : keepAnswer(engine, idempotency, target, command.event, isMade)),
-      events ?? addEvent(engine, command, target),
+      ...(idempotency === undefined ? [] : keepAnswer(idempotency, target, command.event, isMade)),
+      events ?? addEvent(command, target),
       ...(feed === undefined ? [] : [feed]),
     ];
     try {
@@ -116,7 +119,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
       const announced = feed && results[first.length + noted.length - 1];
       return await outcomeOf(results.slice(0, first.length), results.slice(first.length + noted.length), announced);
     } catch (error) {
-      const reason = error instanceof CheckViolation ? conflictOf(error) : undefined;
+      const reason = error instanceof CheckViolation ? conflictReasons.get(error.constraint) : undefined;
       if (reason !== undefined) return { outcome: "conflict", reason };
       if (error instanceof UniqueViolation && idempotency !== undefined) return undefined;
       throw error;
@@ -124,6 +127,10 @@ export function createSqlManagement(engine: SqlEngine): Management {
   }
 }
 
-function unknown(): never {
-  throw new Unavailable("the kept answer has just expired");
-}
+/** Why a constraint has refused a change. There is none of a constraint that no command can violate. */
+const conflictReasons = new Map<string, ConflictReason>([
+  [hasCounterCheck, "noCounter"],
+  [ownerHasCounterCheck, "noCounter"],
+  [remainingMinCheck, "belowZero"],
+  [remainingMaxCheck, "aboveMax"],
+]);

@@ -1,15 +1,13 @@
-import { type RawBuilder, sql } from "kysely";
 import type { StoredSecret } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { concernsApi, type StoredOwner } from "../../domain/owner.ts";
 import { type Resource, resources } from "../../domain/resources.ts";
 import type { StoredResources } from "../queries.ts";
-import { compileOnce } from "./compile-once.ts";
-import { type CounterRow, readCounter, withDueRefills } from "./counter-row.ts";
+import { type CounterColumns, counterColumns, readCounter, withDueRefills } from "./counter-row.ts";
 import { columnNames, propertiesOf } from "./field-columns.ts";
 import { ownerCounter } from "./find-rows.ts";
 import type { Rows } from "./plan.ts";
-import type { Schema } from "./schema.ts";
+import { columnList, type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /* Resources as they are read, with everything that can be seen of them. */
@@ -19,16 +17,10 @@ export const tables = { key: "keys", owner: "owners", api: "apis", rootKey: "roo
 /** What is read of each, beside its id, version, times and fields: in SQL columns, and where they are. */
 interface Reading {
   readonly columns: readonly string[];
-  readonly joins: RawBuilder<unknown>;
+  readonly joins: Sql;
 }
 
-const counterColumns = [
-  "remaining",
-  "refill_interval",
-  "refill_amount",
-  "refill_carry_over",
-  "refilled_through_ms",
-].map((column) => `counters.${column}`);
+const columnsOfCounter = counterColumns.map((column) => `counters.${column}`);
 
 const readings: { readonly [Of in Resource]: Reading } = {
   key: {
@@ -36,14 +28,14 @@ const readings: { readonly [Of in Resource]: Reading } = {
       "keys.api_id",
       "keys.start",
       "keys.secret_created_at_ms",
-      ...counterColumns,
+      ...columnsOfCounter,
       "ending_secrets.start as ending_start",
       "ending_secrets.created_at_ms as ending_created_at_ms",
       "ending_secrets.expires_at_ms as ending_expires_at_ms",
     ],
     joins: sql`LEFT JOIN counters ON counters.subject = keys.id LEFT JOIN ending_secrets ON ending_secrets.key_id = keys.id`,
   },
-  owner: { columns: counterColumns, joins: sql`LEFT JOIN counters ON counters.subject = ${ownerCounter()}` },
+  owner: { columns: columnsOfCounter, joins: sql`LEFT JOIN counters ON counters.subject = ${ownerCounter()}` },
   api: { columns: [], joins: sql`` },
   rootKey: { columns: ["root_keys.start"], joins: sql`` },
 };
@@ -58,53 +50,37 @@ export function storedColumns(resource: Resource, table: string = tables[resourc
   return [...ownColumns(resource).map((column) => `${table}.${column}`), ...readings[resource].columns];
 }
 
-/** `table.column`, or `table.column as name`, in SQL. */
-export function columnList(columns: readonly string[]): RawBuilder<unknown> {
-  const each = columns.map((column) => {
-    const [from = "", name] = column.split(" as ");
-    return name === undefined ? sql.ref(from) : sql`${sql.ref(from)} AS ${sql.ref(name)}`;
-  });
-  return sql.join(each);
+/** Up to the condition, once for each resource: a text of so many columns takes as long to write as a row to read. */
+const selections = Object.fromEntries(
+  (Object.keys(tables) as Resource[]).map((resource) => {
+    const columns = columnList(storedColumns(resource));
+    return [resource, sql`SELECT ${columns} FROM ${sql.ref(tables[resource])} ${readings[resource].joins}`];
+  }),
+) as { readonly [Of in Resource]: Sql };
+
+function selectStored(resource: Resource, condition: Sql): Sql {
+  return sql`${selections[resource]} WHERE ${condition}`;
 }
-
-/** Finds the resource with this value in a column of its table. */
-function selectBy(resource: Resource, column: string) {
-  return compileOnce(["value"], ({ db }, { value }) =>
-    selectStored(resource, sql`${sql.ref(`${tables[resource]}.${column}`)} = ${value}`).compile(db),
-  );
-}
-
-function selectStored(resource: Resource, condition: RawBuilder<unknown>): RawBuilder<unknown> {
-  const { joins } = readings[resource];
-  const columns = columnList(storedColumns(resource));
-  return sql`SELECT ${columns} FROM ${sql.table(tables[resource])} ${joins} WHERE ${condition}`;
-}
-
-const selectById = Object.fromEntries(
-  (Object.keys(tables) as Resource[]).map((resource) => [resource, selectBy(resource, "id")]),
-) as { readonly [Of in Resource]: ReturnType<typeof selectBy> };
-
-const selectKeyByDigest = selectBy("key", "digest");
 
 /** The statement that finds a resource by its id: its row is read by `storedOf`. */
-export function selectResource(engine: SqlEngine, resource: Resource, id: string) {
-  return selectById[resource](engine, { value: id });
+export function selectResource(resource: Resource, id: string): Sql {
+  return selectStored(resource, sql`${sql.ref(`${tables[resource]}.id`)} = ${id}`);
 }
 
 export async function readResource<Of extends Resource>(
   engine: SqlEngine,
   { kind, id }: { readonly kind: Of; readonly id: string },
 ): Promise<StoredResources[Of] | undefined> {
-  return storedOf(engine, kind, await engine.db.executeQuery(selectResource(engine, kind, id)));
+  return storedOf(engine, kind, { rows: await engine.read(selectResource(kind, id)) });
 }
 
 /** The key that has this digest of a secret, unless the secret has ended by then. */
 export async function readKeyOfSecret(engine: SqlEngine, { digest, nowMs }: { digest: string; nowMs: number }) {
-  const found = await engine.db.executeQuery(selectKeyByDigest(engine, { value: digest }));
-  if (found.rows.length > 0) return storedOf(engine, "key", found);
+  const find = async (isFound: Sql) =>
+    storedOf(engine, "key", { rows: await engine.read(selectStored("key", isFound)) });
   // In this order: secrets move from `keys` to `ending_secrets`, and never back.
   const isEnding = sql`ending_secrets.digest = ${digest} AND ending_secrets.expires_at_ms > ${nowMs}`;
-  return storedOf(engine, "key", await engine.db.executeQuery(selectStored("key", isEnding).compile(engine.db)));
+  return (await find(sql`keys.digest = ${digest}`)) ?? (await find(isEnding));
 }
 
 /** The owner of this key, if its record concerns keys of the same API. */
@@ -112,8 +88,9 @@ export async function readOwnerOfKey(
   engine: SqlEngine,
   { keyId }: { readonly keyId: string },
 ): Promise<StoredOwner | undefined> {
-  const columns = ["owner_id", "api_id"] as const;
-  const key = await engine.db.selectFrom("keys").select(columns).where("id", "=", keyId).executeTakeFirst();
+  const [key] = await engine.read<Pick<KeyRow, "api_id"> & { readonly owner_id: string | null }>(
+    sql`SELECT owner_id, api_id FROM keys WHERE id = ${keyId}`,
+  );
   if (key === undefined || key.owner_id === null) return undefined;
   const owner = await readResource(engine, { kind: "owner", id: key.owner_id });
   return owner && concernsApi(owner, key.api_id) ? owner : undefined;
@@ -140,7 +117,12 @@ export function storedFrom<Of extends Resource>(
   >;
 }
 
-type CommonRow = Pick<Schema["keys"], "id" | "created_at_ms" | "updated_at_ms" | "version">;
+interface CommonRow {
+  readonly id: string;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+  readonly version: number;
+}
 
 function commonOf(resource: Resource, row: CommonRow) {
   const { id, created_at_ms: createdAtMs, updated_at_ms: updatedAtMs, version } = row;
@@ -159,11 +141,10 @@ const others = {
   rootKey: ({ start }: { readonly start: string }) => ({ start }),
 };
 
-interface CounterColumns extends Omit<CounterRow, "remaining"> {
-  readonly remaining: number | null;
-}
-
-interface KeyRow extends CounterColumns, Pick<Schema["keys"], "api_id" | "start" | "secret_created_at_ms"> {
+interface KeyRow extends CounterColumns {
+  readonly api_id: string;
+  readonly start: string;
+  readonly secret_created_at_ms: number;
   /** These three are set together, or none of them. */
   readonly ending_start: string | null;
   readonly ending_created_at_ms: number | null;

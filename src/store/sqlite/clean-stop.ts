@@ -1,10 +1,10 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { StoreEmpty } from "../sql/migrate.ts";
 import { DataFolderError } from "./data-folder.ts";
 
 /*
- * A note beside the data file (`latchkey.db-state`) tells whether the file was closed cleanly. It contains the file's
+ * A note beside the data file (`latchkey.db-state`) says whether the file was closed cleanly. It contains the file's
  * size and modification time at that moment. After a crash the note is wrong without any further step: every write
  * after opening changes the file or leaves a write-ahead log beside it.
  */
@@ -15,7 +15,7 @@ const failedNote = "a write failed\n";
 export interface DataFileState {
   /** `unclean`: the file may have changed since it was closed cleanly, or never was. `failed`: a write to it has failed. */
   readonly state: "new" | "clean" | "unclean" | "failed";
-  /** Of the file and the write-ahead log beside it. */
+  /** The size of the file with the write-ahead log beside it. */
   readonly bytes: number;
 }
 
@@ -70,13 +70,7 @@ export function noteClosed(file: string): void {
   if (stats === undefined || statsOf(`${file}-wal`) !== undefined) return;
   const written = `${noteFileOf(file)}.new`;
   try {
-    const fd = openSync(written, "w", 0o600);
-    try {
-      writeFileSync(fd, closedAs(stats));
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    writeFileSync(written, closedAs(stats), { mode: 0o600, flush: true });
     renameSync(written, noteFileOf(file));
   } catch {
     // Without the note the next start checks the file.

@@ -25,7 +25,8 @@ export function claimDataFolder(path: string): DataFolder {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new DataFolderError(`the data folder ${path} cannot be made: ${(error as NodeJS.ErrnoException).code}`);
+    const { code } = error as NodeJS.ErrnoException;
+    throw new DataFolderError(`the data folder ${path} cannot be made: ${code === "EEXIST" ? "it is a file" : code}`);
   }
   const lock = openLock(path);
   return {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { generatedRootKeyId } from "../root-key-store.ts";
 import { findDataText } from "../sql/copied-tables.ts";
 import type { CheckResult } from "./check-data.ts";
 import { type DataFileState, readDataFileState } from "./clean-stop.ts";
@@ -18,15 +19,17 @@ export interface DataFileFacts extends DataFileState {
   readonly applied: readonly string[] | undefined;
   /** Whether it is known that there is no data, as `requireData` has it. */
   readonly isEmpty: boolean;
+  /** Whether it is known that the generated root key is the only one. */
+  readonly isGeneratedOnly: boolean;
 }
 
-const unread = { check: undefined, applied: undefined, isEmpty: false };
+const unread = { check: undefined, applied: undefined, isEmpty: false, isGeneratedOnly: false };
 
 /** A file up to this size is read as a whole. It takes two seconds. */
 const checkedBytesMax = 128 * 2 ** 20;
 
 /**
- * Reads the data file and changes nothing beside it. SQLite makes files beside one that it opens, unless it is told that
+ * Reads the data file and changes nothing beside it. SQLite makes files beside one that it opens, unless a flag says that
  * the file cannot change. A file with a write-ahead log that nobody uses, as after a crash, is read as a copy. Throws
  * `DataFolderError` if there was a file and it is gone. The signal stops the check.
  */
@@ -61,17 +64,19 @@ async function checkAndRead(
   return check.outcome === "sound" ? { check, ...readTables(file) } : { ...unread, check };
 }
 
-function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty"> {
+function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty" | "isGeneratedOnly"> {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1000 });
   try {
-    const namesIn = (table: string) =>
+    const textsIn = (column: string, table: string) =>
       db
-        .prepare(`SELECT name FROM ${table}`)
+        .prepare(`SELECT ${column} AS text FROM ${table}`)
         .all()
-        .map(({ name }) => String(name));
+        .map(({ text }) => String(text));
+    const tables = textsIn("name", "sqlite_schema");
     return {
-      applied: namesIn("schema_migrations"),
-      isEmpty: db.prepare(findDataText(namesIn("sqlite_schema"))).get() === undefined,
+      applied: textsIn("name", "schema_migrations"),
+      isEmpty: db.prepare(findDataText(tables)).get() === undefined,
+      isGeneratedOnly: tables.includes("root_keys") && String(textsIn("id", "root_keys")) === generatedRootKeyId,
     };
   } finally {
     db.close();

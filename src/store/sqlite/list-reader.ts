@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
-import type { ListReply, ListRequest, ListSetup } from "./list-protocol.ts";
+import { AskedThread } from "./asked-thread.ts";
 import { isDamage } from "./result-codes.ts";
-import type { Statement } from "./writer-protocol.ts";
+import type { Statement, WriterFailure } from "./writer-protocol.ts";
 
 const waitingMax = 100;
 
@@ -14,6 +14,15 @@ export interface ListReaderOptions {
   readonly onDamage: (cause: unknown) => void;
 }
 
+export interface ListSetup {
+  readonly file: string;
+}
+
+export type ListRequest = Statement | "close";
+
+/** One for each statement. */
+export type ListReply = { readonly rows: readonly unknown[] } | { readonly failed: WriterFailure };
+
 /**
  * The event loop's side of the thread that reads lists. The thread is started by the first list: most processes never
  * need it. If it dies, the list that it was reading fails, and the next one starts another.
@@ -21,7 +30,7 @@ export interface ListReaderOptions {
 export class ListReader {
   readonly #options: ListReaderOptions;
   readonly #inTurn = limitConcurrency(1, waitingMax);
-  #thread: Worker | undefined;
+  #thread: AskedThread<ListRequest, ListReply> | undefined;
   #closed = false;
   /** The statement under way, if there is one. */
   #current: Promise<unknown> | undefined;
@@ -32,7 +41,7 @@ export class ListReader {
 
   /** The thread that reads, once it is needed. */
   get thread(): Worker | undefined {
-    return this.#thread;
+    return this.#thread?.worker;
   }
 
   /** Throws `Unavailable`, also if too many statements wait. */
@@ -40,7 +49,7 @@ export class ListReader {
     return this.#inTurn(async () => {
       if (this.#closed) throw new Unavailable("the store is closed");
       this.#thread ??= this.#start();
-      const reply = ask(this.#thread, statement);
+      const reply = this.#thread.request(statement);
       this.#current = reply;
       return this.#rowsOf(await reply);
     });
@@ -50,22 +59,18 @@ export class ListReader {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#current?.catch(() => {});
-    const thread = this.#thread;
+    const thread = this.#thread?.worker;
     if (thread === undefined) return;
     const exited = once(thread, "exit");
     thread.postMessage("close" satisfies ListRequest);
     await exited;
   }
 
-  #start(): Worker {
+  #start(): AskedThread<ListRequest, ListReply> {
     const setup: ListSetup = { file: this.#options.file };
-    const thread = new Worker(new URL("./list-worker.ts", import.meta.url), { workerData: setup });
-    // The statement under way learns of it by itself.
-    thread.on("error", () => {});
-    thread.once("exit", () => {
+    return new AskedThread(new URL("./list-worker.ts", import.meta.url), setup, "thread that reads lists", () => {
       this.#thread = undefined;
     });
-    return thread;
   }
 
   #rowsOf(reply: ListReply): readonly unknown[] {
@@ -74,23 +79,4 @@ export class ListReader {
     if (isDamage(resultCode)) this.#options.onDamage(new Error(message));
     throw new Unavailable(`the list could not be read: ${message}`);
   }
-}
-
-/** At most one statement is under way. */
-function ask(thread: Worker, statement: Statement): Promise<ListReply> {
-  return new Promise((resolve, reject) => {
-    let cause: unknown;
-    const onError = (error: unknown) => {
-      cause = error;
-    };
-    const onExit = () => {
-      reject(new Unavailable("the thread that reads lists died", { cause }));
-    };
-    thread.once("message", (reply: ListReply) => {
-      thread.off("error", onError).off("exit", onExit);
-      resolve(reply);
-    });
-    thread.once("error", onError).once("exit", onExit);
-    thread.postMessage(statement satisfies ListRequest);
-  });
 }

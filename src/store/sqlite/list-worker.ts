@@ -1,7 +1,7 @@
 // Reads lists on a connection of its own, in its own thread: a page may take milliseconds, and must not block the event loop.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import type { ListReply, ListRequest, ListSetup } from "./list-protocol.ts";
+import type { ListReply, ListRequest, ListSetup } from "./list-reader.ts";
 import type { Statement } from "./writer-protocol.ts";
 
 /** Texts differ by their filters and limits. */

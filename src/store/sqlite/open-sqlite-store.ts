@@ -1,34 +1,30 @@
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
 import type { KeyLookup, OwnerLookup } from "../key-lookup.ts";
-import { tidyEvents } from "../sql/event-rows.ts";
-import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
-import { createIndexQuery } from "../sql/index-definition.ts";
+import { endCopy } from "../sql/copied-tables.ts";
+import { counterColumns } from "../sql/counter-row.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
 import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
-import { removeEndedSecrets } from "../sql/reroll-key.ts";
-import type { Schema } from "../sql/schema.ts";
-import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
+import { createIndexText } from "../sql/migrations.ts";
+import { type Sql, sql } from "../sql/sql.ts";
+import { createSqlChangeFeed } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
-import { tidyWindows } from "../sql/tidy-windows.ts";
-import { forgetCopy } from "../sql/unfinished-copy.ts";
+import { tidyTables } from "../sql/tidy.ts";
 import type { Store } from "../store.ts";
 import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
 import { DataFolderError } from "./data-folder.ts";
 import { type PrepareCheck, prepareFileCheck } from "./file-check.ts";
 import { FileHealth } from "./file-health.ts";
-import { findOnReader } from "./find-on-reader.ts";
+import { findOnReader, readOnReader } from "./find-on-reader.ts";
 import { ListReader } from "./list-reader.ts";
 import { OpenFiles } from "./open-files.ts";
-import { refilledCounter } from "./refilled-counter.ts";
-import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 import { TurnReads } from "./turn-reads.ts";
+import { toStatement } from "./writer-protocol.ts";
 
 export interface SqliteEngine extends SqlEngine {
   readonly lookups: KeyLookup & OwnerLookup;
@@ -81,47 +77,44 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     if (health.problem === undefined) {
       if (options.mustExist) await requireData(engine, `the data folder ${dirname(file)}`);
       isNew = isNewStore(await migrateUp(engine, options.clock.nowMs()));
-      await forgetCopy(engine);
+      await endCopy(engine);
     }
   } catch (error) {
     await health.stop();
     // Otherwise the writer thread would keep the process alive.
     await engine?.close();
-    throw damage === undefined ? error : new DataFolderError(damagedAtStart(file, damage as Error));
+    if (damage === undefined) throw error;
+    const reason = (damage as Error).message;
+    throw new DataFolderError(`the data file ${file} is damaged (${reason}): put a backup into an empty data folder`);
   }
   // Logged only now: a refused start prints nothing but the reason.
-  if (state === "unclean" || state === "failed")
-    log.info("the data file is not known to have been closed in order: it is checked", { file });
+  if (state === "unclean" || state === "failed") {
+    const isSound = engine.writer.checked?.outcome === "sound" && health.problem === undefined;
+    const result = isSound ? "was checked and is sound" : "is checked";
+    log.info(`the data file is not known to have been closed in order: it ${result}`, { file });
+  }
   if (isNew) options.onCreated?.();
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);
-  const { writer } = engine;
+  const opened = engine;
+  const { writer } = opened;
   options.metrics.gauge(
     "latchkey_data_file_up",
     "With the embedded store: 1 while its file can be used and the last write to it found room.",
     () => Number(health.problem === undefined && !writer.isFull),
   );
-  return guardStore(storeOn(engine, closeWith(engine, files, health, file)), health);
-}
-
-function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
-  return {
+  const store: Store = {
     keys: engine.lookups,
     management: createSqlManagement(engine),
     rootKeys: createSqlRootKeyStore(engine),
     changes: createSqlChangeFeed(engine),
-    usageLanes: [engine.writer],
-    permitLanes: [engine.writer],
-    async tidy(nowMs, eventsBeforeMs) {
-      await forgetExpiredAnswers(engine, nowMs);
-      await removeEndedSecrets(engine, nowMs);
-      await tidyChanges(engine);
-      await tidyWindows(engine, nowMs);
-      if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
-    },
-    close,
+    usageLanes: [writer],
+    permitLanes: [writer],
+    tidy: (nowMs, eventsBeforeMs) => tidyTables(opened, nowMs, eventsBeforeMs),
+    close: closeWith(engine, files, health, file),
   };
+  return guardStore(store, health);
 }
 
 function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, file: string): () => Promise<void> {
@@ -134,10 +127,6 @@ function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, f
   };
 }
 
-function damagedAtStart(file: string, { message }: Error): string {
-  return `the data file ${file} is damaged (${message}): put a backup into an empty data folder`;
-}
-
 /** A connection that can write moves the log into the file when it closes, unless another one has read the file and is open. */
 function keepOpen(reader: DatabaseSync): void {
   try {
@@ -147,7 +136,7 @@ function keepOpen(reader: DatabaseSync): void {
   }
 }
 
-const nextTransaction = sql<number>`(SELECT max(transaction_id) + 1 FROM changes)`;
+const nextTransaction = sql`(SELECT max(transaction_id) + 1 FROM changes)`;
 
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {
   let reads: TurnReads | undefined;
@@ -158,31 +147,29 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   reader.exec(`PRAGMA cache_size = -${readCacheKb}`);
   const { onDamage = () => {} } = options;
   reads = new TurnReads(reader, onDamage);
-  const db = new Kysely<Schema>({ dialect: createSqliteDialect({ reader, reads, writer, onDamage }) });
+  const reading = { reader, reads, onDamage };
   const lists = new ListReader({ file: options.file, onDamage });
   return {
-    db,
     lists,
-    lookups: findOnReader(db, { reader, reads, onDamage }),
-    async atomically(queries) {
-      const results = await writer.run(queries.map(toStatement));
-      return results.map((result) => toQueryResult(result));
-    },
+    lookups: findOnReader(reading),
+    read: readOnReader(reading),
+    atomically: (queries) => writer.run(queries.map(toStatement)),
     scan: (query) => lists.run(toStatement(query)),
     async migrate(claim, statements) {
       await writer.run([claim, ...statements].map(toStatement));
     },
     // No other process uses the file, and this one does not serve before its migrations are applied.
     async buildIndex(index) {
-      await writer.run([toStatement(createIndexQuery(index))]);
+      await writer.run([toStatement(sql.raw(createIndexText(index)))]);
     },
     tablesThere: sql`(SELECT name FROM sqlite_schema WHERE type = 'table')`,
     inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: nothing happens between the statements of its transactions.
     forKeyShare: sql``,
+    inTurn: (statement) => [statement],
     hasValue: (column, value) => sql`${sql.ref(column)} = ${value}`,
-    isAnyOf: (column, query) => sql<boolean>`${sql.ref(column)} IN (${query})`,
-    isListOf: (column, texts) => sql<boolean>`NOT EXISTS (
+    isAnyOf: (column, query) => sql`${sql.ref(column)} IN (${query})`,
+    isListOf: (column, texts) => sql`NOT EXISTS (
       SELECT 1 FROM json_each(${sql.ref(column)}) AS listed
       WHERE listed.value NOT IN (SELECT value FROM json_each(${JSON.stringify(texts)})))`,
     // The order of a CROSS JOIN is the order in which the engine reads.
@@ -204,4 +191,13 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       await writer.close();
     },
   };
+}
+
+/** By the functions of `registerRefills`. There is one writer, so the row is its own. */
+function refilledCounter(subject: string): Sql {
+  const columns = sql.raw(counterColumns.join(", "));
+  return sql`refilled AS MATERIALIZED (
+    SELECT subject, refilled_remaining(${columns}) AS available, refilled_through(${columns}) AS through_ms
+    FROM counters WHERE subject = ${subject}
+  )`;
 }

@@ -2,8 +2,7 @@ import type { StatementSync } from "node:sqlite";
 import { exchangePermits, type PermitRule, type PermitWindow, windowMadeAt } from "../../domain/permit-window.ts";
 import { limitMax } from "../../domain/rate-limit.ts";
 import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
-import { isIntegerIn } from "../sql/is-integer-in.ts";
-import type { Schema } from "../sql/schema.ts";
+import { isIntegerIn } from "../sql/read-columns.ts";
 
 /** Settles one ask inside the open transaction. */
 export function exchangeAsk(
@@ -12,7 +11,7 @@ export function exchangeAsk(
   nowMs: number,
 ): PermitResult {
   const row = prepare("SELECT * FROM permit_windows WHERE subject = ?").get(subject) as PermitRow | undefined;
-  const rule = ask.brought ?? storedRule(row);
+  const rule = ask.sentRule ?? storedRule(row);
   if (rule === undefined) return { outcome: "missing" };
   const before = row === undefined ? windowMadeAt(nowMs, rule) : windowOf(row);
   const { window, grant } = exchangePermits(before, ask, rule, nowMs);
@@ -36,7 +35,12 @@ const updateText = `UPDATE permit_windows SET gen = ?, ends_at_ms = ?, window_du
 const insertText = `INSERT INTO permit_windows
   (gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 
-type PermitRow = Omit<Schema["permit_windows"], "subject" | "owner_id">;
+type Numbers = "gen" | "ends_at_ms" | "window_duration_ms" | "clamped_ends_at_ms" | "granted" | "spent" | "contended";
+
+interface PermitRow extends Readonly<Record<Numbers, number>> {
+  readonly rule_limit: number | null;
+  readonly rule_duration_ms: number | null;
+}
 
 /** Undefined: the subject has no strict limit, or none that is stored. */
 function storedRule(row: PermitRow | undefined): PermitRule | undefined {

@@ -2,13 +2,13 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { SchemaTooNew } from "../sql/migrate.ts";
+import { compareMigrations } from "../sql/migrate.ts";
 import { migrations } from "../sql/migrations.ts";
 import { checkData } from "./check-data.ts";
 import { noteClosed } from "./clean-stop.ts";
 import { claimDataFolder, DataFolderError, databaseFileIn } from "./data-folder.ts";
 
-/** Pages of one step: 8 MB. Between steps the progress is told. */
+/** Pages of one step: 8 MB. Between steps the progress is reported. */
 const pagesOfStep = 2048;
 
 export interface RestoreOptions {
@@ -61,10 +61,7 @@ function openBackup(file: string): DatabaseSync {
 function checkBackup(source: DatabaseSync, file: string): void {
   const names = migrationsOf(source);
   if (names === undefined) throw new DataFolderError(`${file} is not a backup of Latchkey`);
-  const unknown = names.filter((name) => !migrations.some((migration) => migration.name === name));
-  if (unknown.length > 0) {
-    throw new SchemaTooNew(`the backup was made by a newer version of Latchkey (it has ${unknown.join(", ")})`);
-  }
+  compareMigrations(names, migrations, "the backup was made");
   const checked = checkData(source);
   if (checked.outcome !== "sound") throw new DataFolderError(`${file} is not sound (${checked.reason})`);
 }

@@ -1,12 +1,12 @@
-import { Worker } from "node:worker_threads";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { anchored, type Clock } from "../../ambient/clock.ts";
-import { GroupCommit } from "../../batching/group-commit.ts";
+import { type BatchEntry, KeyedBatcher } from "../../batching/keyed-batcher.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
-import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
+import { CheckViolation, type SqlResult, UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
+import { AskedThread } from "./asked-thread.ts";
 import type { CheckResult } from "./check-data.ts";
 import { DataFolderError } from "./data-folder.ts";
 import { isDamage, isFailedWrite } from "./result-codes.ts";
@@ -14,7 +14,6 @@ import { StatementNumbers } from "./statement-numbers.ts";
 import type {
   JobResult,
   Statement,
-  StatementResult,
   WriterFailure,
   WriterJob,
   WriterReply,
@@ -22,7 +21,6 @@ import type {
   WriterSetup,
 } from "./writer-protocol.ts";
 
-const jobsPerCommitMax = 500;
 const jobsQueuedMax = 10_000;
 
 export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> {
@@ -47,17 +45,11 @@ export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> 
 
 /** The event loop's side of the writer thread. All waiting writes share one transaction and one flush to disk. */
 export class SqliteWriter implements UsageEngine, PermitEngine {
-  readonly #worker: Worker;
-  readonly #clock: Clock;
+  readonly #thread: AskedThread<WriterRequest, WriterReply>;
+  readonly #options: SqliteWriterOptions;
   readonly #windowClock: Pick<Clock, "nowMs">;
-  readonly #watch: LedgerWatch | undefined;
-  readonly #onDamage: (cause: unknown) => void;
-  readonly #onFailedWrite: (cause: unknown) => void;
-  readonly #problem: () => Unavailable | undefined;
-  readonly #jobs: GroupCommit<WriterJob<Statement>, JobResult<StatementResult>>;
+  readonly #jobs: KeyedBatcher<JobEntry, JobResult<SqlResult>>;
   readonly #numbers = new StatementNumbers();
-  /** Gets the next reply: at most one request is under way. */
-  #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
   /** From the moment the file is open until it is closed or the thread has died. */
   #serving = false;
   #checked: CheckResult | undefined;
@@ -66,7 +58,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   /** Resolves when the file is open; throws `DataFolderError` when it cannot be opened. */
   static async open(options: SqliteWriterOptions): Promise<SqliteWriter> {
     const writer = new SqliteWriter(options);
-    const reply = await writer.#reply().catch((error: Error) => {
+    const reply = await writer.#thread.reply().catch((error: Error) => {
       const reason = error.cause instanceof Error ? error.cause.message : error.message;
       throw new DataFolderError(`the data file ${options.file} cannot be opened: ${reason}`);
     });
@@ -75,39 +67,25 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return writer;
   }
 
-  private constructor({ file, clock, metrics, onDeath, ...options }: SqliteWriterOptions) {
-    const { checkFirst = false, onDamage = () => {}, onFailedWrite = () => {}, problem = () => undefined } = options;
-    this.#onDamage = onDamage;
-    this.#onFailedWrite = onFailedWrite;
-    this.#problem = problem;
-    this.#clock = clock;
+  private constructor(options: SqliteWriterOptions) {
+    const { file, clock, metrics, checkFirst = false, onDeath, onReply } = options;
+    this.#options = options;
     this.#windowClock = options.windowClock ?? anchored(clock);
-    this.#watch = options.watch;
-    this.#jobs = new GroupCommit({
+    this.#jobs = new KeyedBatcher({
       name: "sqlite",
-      batchMax: jobsPerCommitMax,
+      commits: [(batch) => this.#commit(batch)],
       queueMax: jobsQueuedMax,
-      commit: (jobs) => this.#commit(jobs),
       clock,
       metrics,
     });
     const setup: WriterSetup = { file, checkFirst };
-    this.#worker = new Worker(new URL("./writer-worker.ts", import.meta.url), { workerData: setup });
-    let cause: unknown;
-    this.#worker.on("message", (reply: WriterReply) => {
-      options.onReply?.();
-      this.#awaited?.resolve(reply);
-    });
-    this.#worker.on("error", (error) => {
-      cause = error;
-    });
-    this.#worker.on("exit", (code) => {
-      // A request still waiting would wait forever. For an answered one this changes nothing.
-      this.#awaited?.reject(new Unavailable("the writer thread died", { cause }));
+    const onExit = (cause: unknown) => {
       if (!this.#serving) return;
       this.#serving = false;
-      onDeath(cause ?? new Error(`the writer thread exited with ${code}`));
-    });
+      onDeath(cause);
+    };
+    const program = new URL("./writer-worker.ts", import.meta.url);
+    this.#thread = new AskedThread(program, setup, "writer thread", onExit, onReply);
   }
 
   /** The result of the file's check, if one was requested. */
@@ -121,50 +99,60 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   }
 
   /** Runs the statements as one transaction. Throws `UniqueViolation`, `CheckViolation` or `Unavailable`. */
-  async run(statements: readonly Statement[]): Promise<readonly StatementResult[]> {
-    const result = await this.#jobs.submit({ kind: "statements", statements });
-    if (result.kind !== "statements") throw errorOf(result);
-    return result.results;
+  run(statements: readonly Statement[]): Promise<readonly SqlResult[]> {
+    return this.#submit({ kind: "statements", statements }) as Promise<readonly SqlResult[]>;
   }
 
-  async settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
-    const result = await this.#jobs.submit({ kind: "settle", charges });
-    if (result.kind !== "settle") throw errorOf(result);
-    return result.results;
+  settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
+    return this.#submit({ kind: "settle", charges }) as Promise<readonly ChargeResult[]>;
   }
 
-  async exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
-    const result = await this.#jobs.submit({ kind: "exchange", asks });
-    if (result.kind !== "exchange") throw errorOf(result);
-    return result.results;
+  exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
+    return this.#submit({ kind: "exchange", asks }) as Promise<readonly PermitResult[]>;
   }
 
   async close(): Promise<void> {
     await this.#jobs.drained();
     if (!this.#serving) return;
     this.#serving = false;
-    await this.#request("close");
+    await this.#thread.request("close");
   }
 
-  async #commit(jobs: readonly WriterJob<Statement>[]): Promise<readonly JobResult<StatementResult>[]> {
+  /** The results, which are of the job's kind. */
+  async #submit(job: WriterJob<Statement>): Promise<readonly unknown[]> {
+    const result = await new Promise<JobResult<SqlResult>>((resolve, reject) =>
+      this.#jobs.add({ job, resolve, reject }),
+    );
+    if (result.kind === "failed") throw errorOf(result.failure);
+    if (result.kind !== job.kind) throw new Error("the writer answered a job of another kind");
+    return result.results;
+  }
+
+  /** Called by the batcher with each batch. */
+  async #commit(batch: readonly JobEntry[]): Promise<readonly JobResult<SqlResult>[]> {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed", { nothingDone: true });
+    const { clock, watch, onDamage, onFailedWrite } = this.#options;
     // Also for those who asked before there was a problem: another checkpoint could overwrite the last sound copy.
-    const problem = this.#problem();
+    const problem = this.#options.problem?.();
     if (problem !== undefined) throw problem;
-    const sentAtMs = this.#clock.monotonicMs();
-    const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
-    this.#watch?.onClockReading({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
-    const forgetsNumbers = this.#numbers.forgetIfMany();
-    const reply = await this.#request({ jobs: jobs.map((job) => this.#numbered(job)), time, forgetsNumbers });
+    const sentAtMs = clock.monotonicMs();
+    const time = { nowMs: clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
+    watch?.onClockReading({ ledgerMs: time.nowMs, sentAtMs, receivedAtMs: clock.monotonicMs() });
+    const clearsNumbers = this.#numbers.clearIfMany();
+    const reply = await this.#thread.request({
+      jobs: batch.map(({ job }) => this.#numbered(job)),
+      time,
+      clearsNumbers,
+    });
     if (typeof reply === "string" || "opened" in reply)
       throw new Error("the writer answered a batch with something else");
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
-    if (isFailedWrite(damage?.resultCode)) this.#onFailedWrite(new Error(damage?.message));
-    else if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
+    if (isFailedWrite(damage?.resultCode)) onFailedWrite?.(new Error(damage?.message));
+    else if (isDamage(damage?.resultCode)) onDamage?.(new Error(damage?.message));
     this.#isFull = reply.isFull;
     if ("aborted" in reply)
       throw new Unavailable(`nothing was written: ${reply.aborted.message}`, { nothingDone: true });
-    return reply.committed.map((result, i) => this.#named(jobs[i], result));
+    return reply.committed.map((result, i) => this.#named(batch[i]?.job, result));
   }
 
   #numbered(job: WriterJob<Statement>): WriterJob {
@@ -172,23 +160,16 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return { kind: "statements", statements: job.statements.map((each) => this.#numbers.toNumbered(each)) };
   }
 
-  #named(job: WriterJob<Statement> | undefined, result: JobResult): JobResult<StatementResult> {
+  #named(job: WriterJob<Statement> | undefined, result: JobResult): JobResult<SqlResult> {
     if (result.kind !== "statements") return result;
     if (job?.kind !== "statements") throw new Error("the writer answered a job of another kind");
     return { kind: "statements", results: this.#numbers.toResults(job.statements, result.results) };
   }
+}
 
-  #request(request: WriterRequest): Promise<WriterReply> {
-    const reply = this.#reply();
-    this.#worker.postMessage(request);
-    return reply;
-  }
-
-  #reply(): Promise<WriterReply> {
-    return new Promise((resolve, reject) => {
-      this.#awaited = { resolve, reject };
-    });
-  }
+/** A job shares its transaction with others, but its rows with none: it has no key. */
+interface JobEntry extends BatchEntry<JobResult<SqlResult>> {
+  readonly job: WriterJob<Statement>;
 }
 
 // SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE.
@@ -196,11 +177,8 @@ const uniqueViolations = [1555, 2067];
 // SQLITE_CONSTRAINT_CHECK. The message ends with the constraint's name.
 const checkViolation = 275;
 
-function errorOf(result: JobResult<StatementResult>): Error {
-  const failure: WriterFailure =
-    result.kind === "failed" ? result.failure : { resultCode: 0, message: "wrong kind of result" };
-  if (uniqueViolations.includes(failure.resultCode)) return new UniqueViolation(failure.message);
-  if (failure.resultCode === checkViolation)
-    return new CheckViolation(failure.message.replace("CHECK constraint failed: ", ""));
-  return new Unavailable(`the write failed: ${failure.message}`);
+function errorOf({ resultCode, message }: WriterFailure): Error {
+  if (uniqueViolations.includes(resultCode)) return new UniqueViolation(message);
+  if (resultCode === checkViolation) return new CheckViolation(message.replace("CHECK constraint failed: ", ""));
+  return new Unavailable(`the write failed: ${message}`);
 }

@@ -1,6 +1,7 @@
-import type { NumberedResult, NumberedStatement, Statement, StatementResult } from "./writer-protocol.ts";
+import type { SqlResult } from "../sql/sql-engine.ts";
+import type { NumberedResult, NumberedStatement, Statement } from "./writer-protocol.ts";
 
-/** Above this number the writer thread starts afresh: each prepared statement takes some kilobytes. */
+/** Above this number the writer thread drops them all: each prepared statement takes some kilobytes. */
 const statementsMax = 200;
 
 /**
@@ -12,13 +13,13 @@ export class StatementNumbers {
   #next = 0;
 
   /** To be called while no statement is under way. Answers whether the writer thread must forget all numbers. */
-  forgetIfMany(): boolean {
+  clearIfMany(): boolean {
     if (this.#known.size < statementsMax) return false;
     this.#known.clear();
     return true;
   }
 
-  /** The text is sent until the writer thread has told the columns: a statement that failed may not have been prepared. */
+  /** The text is sent until the writer thread has answered the columns: a statement that failed may not have been prepared. */
   toNumbered({ sql, parameters }: Statement): NumberedStatement {
     let known = this.#known.get(sql);
     if (known === undefined) {
@@ -29,12 +30,12 @@ export class StatementNumbers {
   }
 
   /** One result for each statement, in order. */
-  toResults(statements: readonly Statement[], results: readonly NumberedResult[]): StatementResult[] {
+  toResults(statements: readonly Statement[], results: readonly NumberedResult[]): SqlResult[] {
     if (results.length !== statements.length) throw new Error("the writer left out a statement");
     return results.map((result, i) => this.#toResult(statements[i] as Statement, result));
   }
 
-  #toResult({ sql }: Statement, [rows, changes, columns]: NumberedResult): StatementResult {
+  #toResult({ sql }: Statement, [rows, changes, columns]: NumberedResult): SqlResult {
     const known = this.#known.get(sql);
     const names = known?.columns ?? columns;
     if (known === undefined || names === undefined)

@@ -1,6 +1,6 @@
-import type { StatementSync } from "node:sqlite";
-import { settle, type UsageCounter } from "../../domain/usage.ts";
-import { type CounterRow, counterOf } from "../sql/counter-row.ts";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { refilled, settle, type UsageCounter } from "../../domain/usage.ts";
+import { type CounterRow, counterColumns, counterOf } from "../sql/counter-row.ts";
 import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "../usage-ledger.ts";
 
 /**
@@ -54,4 +54,18 @@ function writeChanged(
     after.refill?.refilledThroughMs ?? null,
     subject,
   );
+}
+
+/**
+ * Gives the connection the refill that is due, as SQL functions of a counter's columns, in their order. They throw on a damaged
+ * counter.
+ */
+export function registerRefills(db: DatabaseSync, nowMs: () => number): void {
+  const register = (name: string, resultOf: (counter: UsageCounter) => number | null) =>
+    db.function(name, { varargs: true }, (...values: SQLInputValue[]) => {
+      const row = Object.fromEntries(counterColumns.map((column, i) => [column, values[i]]));
+      return resultOf(refilled(counterOf(row as unknown as CounterRow), nowMs()));
+    });
+  register("refilled_remaining", ({ remaining }) => remaining);
+  register("refilled_through", ({ refill }) => refill?.refilledThroughMs ?? null);
 }

@@ -1,8 +1,9 @@
 import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
+import type { Sql, SqlValue } from "../sql/sql.ts";
 import type { Charge, ChargeResult } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
 
-/* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
+/* The messages between the event loop and the writer thread. Plain data: it crosses threads by structured clone. */
 
 /** One unit of work: all of it happens, or nothing. */
 export type WriterJob<AnyStatement = NumberedStatement> =
@@ -23,15 +24,12 @@ export interface Statement {
   readonly parameters: readonly SqlValue[];
 }
 
+export function toStatement({ texts, values }: Sql): Statement {
+  return { sql: texts.join("?"), parameters: values };
+}
+
 /** Its number, its parameters, and its text unless the writer thread knows the number. Lists are copied faster than objects. */
 export type NumberedStatement = readonly [number: number, parameters: readonly SqlValue[], sql?: string];
-
-export type SqlValue = string | number | bigint | null | Uint8Array;
-
-export interface StatementResult {
-  readonly rows: readonly unknown[];
-  readonly changes: number;
-}
 
 /** The names of the columns come with the result of a statement that was sent with its text. */
 export type NumberedResult = readonly [
@@ -52,9 +50,9 @@ export interface WriterFailure {
   readonly message: string;
 }
 
-/** `forgetsNumbers`: the numbers of statements that were sent before are not used any more. */
+/** `clearsNumbers`: the numbers of statements that were sent before are not used any more. */
 export type WriterRequest =
-  | { readonly jobs: readonly WriterJob[]; readonly time: WriterTime; readonly forgetsNumbers: boolean }
+  | { readonly jobs: readonly WriterJob[]; readonly time: WriterTime; readonly clearsNumbers: boolean }
   | "close";
 
 /** The writer thread's start parameters. */

@@ -5,9 +5,8 @@ import type { Charge } from "../usage-ledger.ts";
 import { checkData } from "./check-data.ts";
 import { compareWithDisk } from "./compare-with-disk.ts";
 import { exchangeAsk } from "./permit-rows.ts";
-import { registerRefills } from "./register-refills.ts";
 import { isDamage, isFull } from "./result-codes.ts";
-import { settleCharge } from "./usage-rows.ts";
+import { registerRefills, settleCharge } from "./usage-rows.ts";
 import type {
   JobResult,
   NumberedResult,
@@ -30,10 +29,10 @@ const setup = workerData as WriterSetup;
 // Before the file is opened: see `compareWithDisk`.
 const comparison = setup.checkFirst ? compareWithDisk(setup.file) : undefined;
 const db = openForWriting(setup.file);
-/** Of this file and of the ledgers: they are few. */
+/** The statements of this file and of the ledgers: they are few. */
 const prepared = new Map<string, StatementSync>();
 const numbered = new Map<number, Numbered>();
-/** Of the current transaction. */
+/** The time of the current transaction. */
 let nowMs = 0;
 registerRefills(db, () => nowMs);
 /** A problem with the file in the current transaction. */
@@ -41,7 +40,7 @@ let damage: WriterFailure | undefined;
 /** Whether the last transaction that had something to write found no room for it. */
 let hasNoRoom = false;
 /**
- * Of the last checkpoint: the number of rows changed until then, and the pages of log that it found. The first commit makes
+ * The last checkpoint: the number of rows changed until then, and the pages of log that it found. The first commit makes
  * one, for the log of a process that was killed: otherwise it would grow with every kill.
  */
 let checkpoint = { changes: 0, logPages: Number.POSITIVE_INFINITY };
@@ -52,7 +51,7 @@ port.on("message", (request: WriterRequest) => {
     reply("closed");
     port.close();
   } else {
-    if (request.forgetsNumbers) numbered.clear();
+    if (request.clearsNumbers) numbered.clear();
     reply(commit(request.jobs, request.time));
   }
 });
@@ -153,10 +152,10 @@ interface Numbered {
 
 function run([number, parameters, sql]: NumberedStatement): NumberedResult {
   const { statement, columns } = numbered.get(number) ?? prepareNumbered(number, sql as string);
-  const told = sql === undefined ? undefined : columns;
+  const sentColumns = sql === undefined ? undefined : columns;
   // Its rows are lists of values.
-  if (columns.length > 0) return [statement.all(...parameters) as unknown as readonly unknown[][], 0, told];
-  return [[], Number(statement.run(...parameters).changes), told];
+  if (columns.length > 0) return [statement.all(...parameters) as unknown as readonly unknown[][], 0, sentColumns];
+  return [[], Number(statement.run(...parameters).changes), sentColumns];
 }
 
 function prepareNumbered(number: number, sql: string): Numbered {

@@ -1,3 +1,4 @@
+import { dropFirst } from "../../../src/domain/cost-queue.ts";
 import { fillFault } from "./fill.ts";
 import type { Flight } from "./replica-key.ts";
 import type { Parts, Scope } from "./scope.ts";
@@ -69,9 +70,9 @@ function* replicaSteps(world: World, at: number): Generator<Step> {
   }
   if (counts.messages > 0 && world.hasToSend(at)) yield [`${at} sends`, counted("messages", (to) => to.send(at))];
   if (counts.leaves > 0 && world.hasWaiting(at)) {
-    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.cancelFirst(1))];
+    yield [`one leaves ${at}`, counted("leaves", (to) => dropFirst(to.at(at).pool.waiting, 1))];
   }
-  if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.at(at).pool.recall())];
+  if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.recall(at))];
   if (counts.lulls > 0 && replica?.busy) yield [`${at} calms`, counted("lulls", (to) => (to.at(at).busy = false))];
   if (replica && replica.heardLimit !== world.limit) yield [`${at} hears of it`, (to) => to.hear(at)];
   for (const use of new Map(replica?.uses.map((use) => [`${use.gen}:${use.cost}`, use])).values()) {

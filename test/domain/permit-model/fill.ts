@@ -1,5 +1,5 @@
 import type { Use } from "./replica-key.ts";
-import { type World, waitingOf } from "./world.ts";
+import type { World } from "./world.ts";
 
 const tickMs = 20;
 /** Longer than a request waits for permits of others. */
@@ -60,7 +60,7 @@ function goingOn(start: World): World {
 }
 
 function isAnyWaiting(world: World): boolean {
-  return world.replicas.some(({ pool }) => waitingOf(pool).length > 0);
+  return world.replicas.some(({ pool }) => pool.waiting.length > 0);
 }
 
 function exchangeAll(world: World, turns = 10): void {

@@ -1,257 +1,244 @@
-import { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
-import type { PermitGrant } from "../../../src/domain/permit-window.ts";
+import { takeAbove, unitsOf } from "../../../src/domain/cost-queue.ts";
+import type { PermitPool, PermitVerdict } from "../../../src/domain/permit-pool.ts";
+import { type PermitPoolFunctions, poolFunctions as product } from "./pool-functions.ts";
 
-/* The replica's side with one thing wrong. */
+/* The replica's side with one thing wrong: each has functions in the place of some of the product's. */
 
-export function SpendsOne(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override use(count: number): void {
-      super.use(count);
-      this.held += Math.max(0, count - 1);
-    }
-  };
+type PoolMutant = Partial<PermitPoolFunctions>;
+
+export const spendsOne: PoolMutant = {
+  takePermits(pool, nowMs, cost = 1) {
+    const take = product.takePermits(pool, nowMs, cost);
+    if (take.outcome === "admitted") pool.held += cost - 1;
+    return take;
+  },
+  settleGrant: (pool, ...answer) => spendingOne(pool, product.settleGrant(pool, ...answer)),
+  releasePermits: (pool, ...use) => spendingOne(pool, product.releasePermits(pool, ...use)),
+};
+
+function spendingOne(pool: PermitPool, verdict: PermitVerdict): PermitVerdict {
+  pool.held += Math.max(0, unitsOf(verdict.admitted) - 1);
+  return verdict;
 }
 
-export function ReleasesOne(): typeof PermitPool {
-  return class extends PermitPool {
-    override release(gen: number, nowMs: number): PermitVerdict {
-      return super.release(gen, nowMs, 1);
-    }
-  };
+export const releasesOne: PoolMutant = {
+  releasePermits: (pool, gen, nowMs) => product.releasePermits(pool, gen, nowMs, 1),
+};
+
+export const hoards: PoolMutant = {
+  nextAsk(pool, nowMs) {
+    const message = product.nextAsk(pool, nowMs);
+    if (message === undefined || message.ask.waiting.length === 0) return message;
+    const { ask, outdated } = message;
+    const kept = ask.returned - outdated;
+    pool.held += kept;
+    return { ...message, ask: { ...ask, returned: outdated, inAdvance: Math.max(0, ask.inAdvance - kept) } };
+  },
+};
+
+export const deniesSmaller: PoolMutant = {
+  settleGrant(pool, ...answer) {
+    const verdict = product.settleGrant(pool, ...answer);
+    pool.deniedAbove = 0;
+    return verdict;
+  },
+};
+
+export const trustsClock: PoolMutant = {
+  settleGrant: (pool, message, grant, nowMs) =>
+    product.settleGrant(pool, message, { ...grant, clockBehind: false }, nowMs),
+};
+
+export const zeroAfterSend: PoolMutant = {
+  nextAsk(pool, nowMs) {
+    const message = product.nextAsk(pool, nowMs);
+    pool.held += message?.ask.returned ?? 0;
+    return message;
+  },
+  settleGrant(pool, message, grant, nowMs) {
+    pool.held = Math.max(0, pool.held - message.ask.returned);
+    return product.settleGrant(pool, message, grant, nowMs);
+  },
+};
+
+export const creditsLost: PoolMutant = {
+  settleLost(pool, message, nowMs) {
+    if (message.ask.gen === pool.gen) pool.held += message.ask.returned;
+    product.settleLost(pool, message, nowMs);
+  },
+};
+
+export const countsCopies: PoolMutant = {
+  settleGrant(pool, message, grant, nowMs) {
+    if (message.number !== pool.currentNumber) pool.overdueNumber = message.number;
+    return product.settleGrant(pool, message, grant, nowMs);
+  },
+};
+
+export const countsRefusalTwice: PoolMutant = {
+  settleNotExecuted(pool, message, nowMs) {
+    pool.overdueNumber = message.number;
+    return product.settleNotExecuted(pool, message, nowMs);
+  },
+};
+
+export const creditsAnyWindow: PoolMutant = {
+  settleNotExecuted: (pool, message, nowMs) =>
+    product.settleNotExecuted(pool, { ...message, ask: { ...message.ask, gen: pool.gen } }, nowMs),
+};
+
+export const takesBackOverdue: PoolMutant = {
+  markOverdue(pool, message) {
+    if (message.ask.gen === pool.gen) pool.held += message.ask.returned;
+    product.markOverdue(pool, message);
+  },
+};
+
+/** Its pools remember one thing more. */
+interface RepeatingPool extends PermitPool {
+  overdueReturn: number;
 }
 
-export function Hoards(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override surplus(needed: number, fetching: boolean, nowMs: number): number {
-      return this.waiting.length > 0 ? 0 : super.surplus(needed, fetching, nowMs);
-    }
-  };
-}
+export const repeatsOverdue: PoolMutant = {
+  createPermitPool: (): RepeatingPool => ({ ...product.createPermitPool(), overdueReturn: 0 }),
+  markOverdue(pool, message) {
+    (pool as RepeatingPool).overdueReturn = message.ask.returned;
+    product.markOverdue(pool, message);
+  },
+  nextAsk(pool, nowMs) {
+    const message = product.nextAsk(pool, nowMs);
+    const { overdueReturn } = pool as RepeatingPool;
+    if (message === undefined || overdueReturn === 0) return message;
+    (pool as RepeatingPool).overdueReturn = 0;
+    return { ...message, ask: { ...message.ask, returned: message.ask.returned + overdueReturn } };
+  },
+};
 
-export function DeniesSmaller(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override rememberDenial(_above: number, untilMs: number, nowMs: number): void {
-      super.rememberDenial(0, untilMs, nowMs);
-    }
-    protected override noteReach(): void {}
-  };
-}
+export const creditsLaterWindow: PoolMutant = {
+  settleGrant(pool, message, grant, nowMs) {
+    const isOlder = message.number !== pool.lastMessageNumber && grant.gen < pool.gen;
+    const credited = isOlder ? { ...grant, gen: pool.gen, endsInMs: 1000, durationMs: 1000 } : grant;
+    return product.settleGrant(pool, message, credited, nowMs);
+  },
+};
 
-export function TrustsClock(): typeof PermitPool {
-  return class extends PermitPool {
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      return super.answered(message, { ...grant, clockBehind: false }, nowMs);
-    }
-  };
-}
+export const trustsOverlap: PoolMutant = {
+  settleGrant(pool, message, grant, nowMs) {
+    const verdict = product.settleGrant(pool, message, grant, nowMs);
+    // It subtracts its own permits of now from what was outstanding when the ledger answered.
+    const heldByOthers = grant.outstanding - pool.held - pool.inUse - pool.spent;
+    if (verdict.short === undefined || heldByOthers > 0 || pool.inUse > 0) return verdict;
+    pool.deniedUntilMs = pool.windowEndsMs;
+    pool.deniedAbove = verdict.short.above;
+    return { ...verdict, denied: takeAbove(pool.waiting, verdict.short.above), isFinal: true, short: undefined };
+  },
+};
 
-export function ZeroAfterSend(): typeof PermitPool {
-  return class extends PermitPool {
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      const message = super.nextAsk(nowMs);
-      this.held += message?.ask.returned ?? 0;
-      return message;
-    }
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      this.held = Math.max(0, this.held - message.ask.returned);
-      return super.answered(message, grant, nowMs);
-    }
-  };
-}
+export const dropsOverdue: PoolMutant = {
+  markOverdue(pool, message) {
+    if (message.number === pool.currentNumber) pool.currentNumber = 0;
+  },
+};
 
-export function CreditsLost(): typeof PermitPool {
-  return class extends PermitPool {
-    override lost(message: PermitMessage, nowMs: number): void {
-      if (message.ask.gen === this.gen) this.held += message.ask.returned;
-      super.lost(message, nowMs);
-    }
-  };
-}
+export const losesDeclined: PoolMutant = {
+  settleNotExecuted(pool, message, nowMs) {
+    product.settleLost(pool, message, nowMs);
+    return { gen: pool.gen, admitted: [], denied: [], isFinal: false, short: undefined };
+  },
+};
 
-export function CountsCopies(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override isUnderWay(): boolean {
-      return true;
-    }
-  };
-}
+export const givesBackAnywhere: PoolMutant = {
+  releasePermits(pool, gen, nowMs, cost = 1) {
+    // A permit of an earlier window is taken for one of this.
+    if (gen !== pool.gen) pool.inUse += cost;
+    return product.releasePermits(pool, pool.gen, nowMs, cost);
+  },
+};
 
-export function CountsRefusalTwice(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      this.overdueNumber = message.number;
-      return super.notExecuted(message, nowMs);
-    }
-  };
-}
+export const endsFromReceipt: PoolMutant = {
+  settleGrant: (pool, message, grant, nowMs) =>
+    product.settleGrant(pool, { ...message, sentAtMs: nowMs }, grant, nowMs),
+};
 
-export function CreditsAnyWindow(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      return super.notExecuted({ ...message, ask: { ...message.ask, gen: this.gen } }, nowMs);
-    }
-  };
-}
+export const keepsForEver: PoolMutant = {
+  takePermits(pool, nowMs, cost) {
+    const { spendableUntilMs } = pool;
+    if (pool.gen > 0) pool.spendableUntilMs = Number.POSITIVE_INFINITY;
+    const take = product.takePermits(pool, nowMs, cost);
+    pool.spendableUntilMs = spendableUntilMs;
+    return take;
+  },
+};
 
-export function TakesBackOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    override overdue(message: PermitMessage): void {
-      if (message.ask.gen === this.gen) this.held += message.ask.returned;
-      super.overdue(message);
-    }
-  };
-}
+export const acceptsLate: PoolMutant = {
+  settleGrant(pool, message, grant, nowMs) {
+    const lateMs = nowMs - message.sentAtMs + 2;
+    const isLate = grant.endsInMs > 0 && grant.endsInMs <= lateMs;
+    const extended = isLate ? { ...grant, endsInMs: lateMs + 1, durationMs: lateMs + 1 } : grant;
+    return product.settleGrant(pool, message, extended, nowMs);
+  },
+};
 
-export function RepeatsOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    protected overdueReturn = 0;
-    override overdue(message: PermitMessage): void {
-      this.overdueReturn = message.ask.returned;
-      super.overdue(message);
-    }
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      const message = super.nextAsk(nowMs);
-      const { overdueReturn } = this;
-      if (message === undefined || overdueReturn === 0) return message;
-      this.overdueReturn = 0;
-      return { ...message, ask: { ...message.ask, returned: message.ask.returned + overdueReturn } };
-    }
-  };
-}
+export const deniesTooSoon: PoolMutant = {
+  settleGrant: (pool, message, grant, nowMs) => product.settleGrant(pool, message, { ...grant, outstanding: 0 }, nowMs),
+};
 
-export function CreditsLaterWindow(): typeof PermitPool {
-  return class extends PermitPool {
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      const isOlder = message.number !== this.lastMessageNumber && grant.gen < this.gen;
-      return super.answered(
-        message,
-        isOlder ? { ...grant, gen: this.gen, endsInMs: 1000, durationMs: 1000 } : grant,
-        nowMs,
-      );
-    }
-  };
-}
+export const neverTidies: PoolMutant = {
+  settleGrant(pool, ...answer) {
+    const verdict = product.settleGrant(pool, ...answer);
+    pool.returnDueMs = Number.POSITIVE_INFINITY;
+    return verdict;
+  },
+  recallPermits() {},
+};
 
-export function TrustsOverlap(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override heldElsewhere(_message: PermitMessage, { outstanding }: PermitGrant): number {
-      return outstanding - this.held - this.inUse - this.spent;
-    }
-  };
-}
+export const reportsEarly: PoolMutant = {
+  nextAsk(pool, nowMs) {
+    product.commitPermits(pool, pool.gen, pool.inUse);
+    return product.nextAsk(pool, nowMs);
+  },
+};
 
-export function DropsOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    override overdue(message: PermitMessage): void {
-      if (message.number === this.currentNumber) this.currentNumber = 0;
-    }
-  };
-}
+export const keepsOutdated: PoolMutant = {
+  onLimitChanged(pool) {
+    const { held, outdated, outdatedInUse } = pool;
+    product.onLimitChanged(pool);
+    Object.assign(pool, { held, outdated, outdatedInUse });
+  },
+};
 
-export function LosesDeclined(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      this.lost(message, nowMs);
-      return this.verdict([]);
-    }
-  };
-}
+export const trustsOldAnswer: PoolMutant = {
+  settleGrant(pool, ...answer) {
+    const { limitValidFrom } = pool;
+    pool.limitValidFrom = 0;
+    const verdict = product.settleGrant(pool, ...answer);
+    pool.limitValidFrom = limitValidFrom;
+    return verdict;
+  },
+};
 
-export function GivesBackAnywhere(): typeof PermitPool {
-  return class extends PermitPool {
-    override release(_gen: number, nowMs: number, cost: number): PermitVerdict {
-      if (this.isOpen(nowMs)) this.held += cost;
-      return this.verdict(this.admitWaiting());
-    }
-  };
-}
+export const reusesOutdated: PoolMutant = {
+  onLimitChanged(pool) {
+    product.onLimitChanged(pool);
+    pool.outdatedInUse = 0;
+  },
+};
 
-export function EndsFromReceipt(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override expiry(_message: PermitMessage, grant: PermitGrant, nowMs: number): number {
-      return nowMs + grant.endsInMs * 0.999;
-    }
-  };
-}
+export const restoresOutdated: PoolMutant = {
+  settleNotExecuted(pool, message, nowMs) {
+    const { limitValidFrom } = pool;
+    pool.limitValidFrom = 0;
+    const verdict = product.settleNotExecuted(pool, { ...message, outdated: 0 }, nowMs);
+    pool.limitValidFrom = limitValidFrom;
+    return verdict;
+  },
+};
 
-export function KeepsForEver(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override isOpen(): boolean {
-      return this.gen > 0;
-    }
-  };
-}
-
-export function AcceptsLate(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override expiry(message: PermitMessage, grant: PermitGrant, nowMs: number): number {
-      return Math.max(super.expiry(message, grant, nowMs), nowMs + 1);
-    }
-  };
-}
-
-export function DeniesTooSoon(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override heldElsewhere(): number {
-      return 0;
-    }
-  };
-}
-
-export function NeverTidies(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override nextReturnMs(): number {
-      return Number.POSITIVE_INFINITY;
-    }
-  };
-}
-
-export function ReportsEarly(): typeof PermitPool {
-  return class extends PermitPool {
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      this.commit(this.gen, this.inUse);
-      return super.nextAsk(nowMs);
-    }
-  };
-}
-
-export function KeepsOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {}
-  };
-}
-
-export function TrustsOldAnswer(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override addGranted(_message: PermitMessage, granted: number): void {
-      this.held += granted;
-    }
-  };
-}
-
-export function ReusesOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {
-      super.outdateAll();
-      this.outdatedInUse = 0;
-    }
-  };
-}
-
-export function RestoresOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override restore({ ask }: PermitMessage): void {
-      this.held += ask.returned;
-      this.spent += ask.spent;
-    }
-  };
-}
-
-export function DropsOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {
-      this.held = 0;
-    }
-  };
-}
+export const dropsOutdated: PoolMutant = {
+  onLimitChanged(pool) {
+    const { outdatedInUse } = pool;
+    pool.held = 0;
+    product.onLimitChanged(pool);
+    pool.outdatedInUse = outdatedInUse;
+  },
+};

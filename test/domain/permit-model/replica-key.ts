@@ -1,17 +1,14 @@
-import type { CostQueue } from "../../../src/domain/cost-queue.ts";
 import type { CostRun } from "../../../src/domain/cost-runs.ts";
-import type { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { ShortLevel } from "../../../src/domain/permit-shortages.ts";
-import type { PermitMessage } from "../../../src/domain/permit-verdict.ts";
+import type { PermitMessage, PermitPool } from "../../../src/domain/permit-pool.ts";
 import type { PermitGrant } from "../../../src/domain/permit-window.ts";
 
-/** Shown, pinned by the model, or compared through the flights. */
-const irrelevant = new Set([
-  "shownEndMs",
+/** Displayed, pinned by the model, or compared through the flights. */
+const irrelevant: ReadonlySet<string> = new Set<keyof PermitPool>([
+  "resetMs",
   "limit",
-  "limitToldBy",
-  "limitKnownFrom",
-  "shownMin",
+  "limitMessage",
+  "limitValidFrom",
+  "lowestRemaining",
   "ratePerMs",
   "unitsPerMs",
   "squaresPerMs",
@@ -22,12 +19,6 @@ const irrelevant = new Set([
   "overdueNumber",
   "overlapNumber",
 ]);
-
-/** The numbers of a pool's messages. Only which of them a flight is counts, not the numbers themselves. */
-type Numbers = Record<
-  "lastMessageNumber" | "currentNumber" | "overdueNumber" | "overlapNumber" | "limitKnownFrom",
-  number
->;
 
 /** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
 export interface Flight {
@@ -66,10 +57,9 @@ export function replicaKey(
   flights: readonly Flight[],
   nowMs: number,
 ): string {
-  const { currentNumber, overdueNumber } = numbersOf(pool);
-  let key = `${busy ? "b" : "c"}${heardLimit} ${currentNumber !== 0}${overdueNumber !== 0}`;
+  let key = `${busy ? "b" : "c"}${heardLimit} ${pool.currentNumber !== 0}${pool.overdueNumber !== 0}`;
   for (const name of Object.keys(pool)) {
-    if (!irrelevant.has(name)) key += ` ${textOf(nowMs, name, (pool as unknown as Record<string, unknown>)[name])}`;
+    if (!irrelevant.has(name)) key += ` ${textOf(pool, name as keyof PermitPool, nowMs)}`;
   }
   if (uses.length > 0) key += `u${uses.map(({ gen, cost }) => `${gen}:${cost}`).toSorted()}`;
   return flights.length === 0 ? key : key + flights.map((flight) => flightKey(flight, pool, nowMs)).sort();
@@ -78,31 +68,22 @@ export function replicaKey(
 function flightKey({ message, grant, endsAtMs, orphan, declined }: Flight, pool: PermitPool, nowMs: number): string {
   const { waiting, inAdvance, gen, returned, spent } = message.ask;
   const { number, outdated } = message;
-  const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber, limitKnownFrom } = numbersOf(pool);
+  const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber, limitValidFrom } = pool;
   const place = [number === lastMessageNumber, number === currentNumber, number === overdueNumber];
-  const state = `${place} ${number <= overlapNumber} ${number < limitKnownFrom} ${declined}`;
+  const state = `${place} ${number <= overlapNumber} ${number < limitValidFrom} ${declined}`;
   const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
   const sent = `${nowMs - message.sentAtMs} ${runsText(waiting)} ${inAdvance} ${gen} ${returned} ${outdated} ${spent}`;
   return `{${state} ${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
 }
 
 /** Times are compared only with the present, except in `shortLevels`: how long ago they were makes no difference. */
-function textOf(nowMs: number, name: string, value: unknown): unknown {
-  if (name === "waiting") return runsText(runsOf(value as CostQueue));
-  if (name === "shortLevels")
-    return (value as readonly ShortLevel[]).map(({ above, sinceMs }) => `${above}@${sinceMs}`);
-  if (!name.endsWith("Ms")) return value;
-  return Number(value) <= nowMs ? "-" : value;
+function textOf(pool: PermitPool, name: keyof PermitPool, nowMs: number): unknown {
+  if (name === "waiting") return runsText(pool.waiting.runs);
+  if (name === "shortLevels") return pool.shortLevels.map(({ above, sinceMs }) => `${above}@${sinceMs}`);
+  const value = pool[name];
+  return name.endsWith("Ms") && Number(value) <= nowMs ? "-" : value;
 }
 
 function runsText(runs: readonly CostRun[]): string {
   return runs.map(({ cost, count }) => `${count}x${cost}`).join();
-}
-
-export function runsOf(queue: CostQueue): CostRun[] {
-  return queue.firstRuns(Number.POSITIVE_INFINITY, 0);
-}
-
-export function numbersOf(pool: PermitPool): Numbers {
-  return pool as unknown as Numbers;
 }

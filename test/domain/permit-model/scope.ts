@@ -1,6 +1,6 @@
-import { PermitPool } from "../../../src/domain/permit-pool.ts";
 import { exchangePermits } from "../../../src/domain/permit-window.ts";
 import { shareOut } from "../../../src/ratelimit/coordinator/merge-asks.ts";
+import { type PermitPoolFunctions, poolFunctions } from "./pool-functions.ts";
 
 /** What is explored, and how far. `counts` bounds how often each thing may happen on one path. */
 export interface Scope {
@@ -40,7 +40,7 @@ export type Counts = Readonly<
 
 /** The parts under test. A mutant differs from the product in one of them. */
 export interface Parts {
-  readonly Pool: typeof PermitPool;
+  readonly pool: PermitPoolFunctions;
   readonly exchange: typeof exchangePermits;
   /** How the coordinator splits what was granted for several asks. */
   readonly share: typeof shareOut;
@@ -55,7 +55,7 @@ export interface Parts {
 }
 
 export const product: Parts = {
-  Pool: PermitPool,
+  pool: poolFunctions,
   exchange: exchangePermits,
   share: shareOut,
   repeats: false,

@@ -1,10 +1,9 @@
-import { CostQueue } from "../../../src/domain/cost-queue.ts";
 import { grantRuns } from "../../../src/domain/cost-runs.ts";
-import type { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { PermitTake, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
+import type { PermitPool, PermitTake, PermitVerdict } from "../../../src/domain/permit-pool.ts";
 import type { PermitGrant } from "../../../src/domain/permit-window.ts";
 import { mergeAsks } from "../../../src/ratelimit/coordinator/merge-asks.ts";
-import { type Flight, numbersOf, type Replica, replicaKey, type Use } from "./replica-key.ts";
+import type { PermitPoolFunctions } from "./pool-functions.ts";
+import { type Flight, type Replica, replicaKey, type Use } from "./replica-key.ts";
 import type { Counts, Parts, Scope } from "./scope.ts";
 import { WorldLedger } from "./world-ledger.ts";
 
@@ -28,6 +27,11 @@ export class World extends WorldLedger {
     super(scope, parts);
     this.counts = scope.counts;
     for (let i = 0; i < scope.replicas; i++) this.replicas.push(newReplica(parts, scope.limit));
+  }
+
+  /** What changes pools: the product's functions, or a mutant's. */
+  get functions(): PermitPoolFunctions {
+    return this.parts.pool;
   }
 
   /** Copies share their replicas until one of them changes: a step changes one of them at most. */
@@ -81,22 +85,22 @@ export class World extends WorldLedger {
   take(at: number, cost = 1): PermitTake["outcome"] {
     const replica = this.at(at);
     replica.busy = true;
-    const take = this.pool(at).take(this.nowMs, cost);
+    const take = this.functions.takePermits(this.pool(at), this.nowMs, cost);
     if (take.outcome === "admitted") this.admit(replica, { gen: take.gen, cost }, 0);
     return take.outcome;
   }
 
   hasToSend(at: number): boolean {
-    return this.estimating(this.seen(at)).nextDueMs(this.nowMs) === this.nowMs;
+    return this.functions.nextDueMs(this.estimating(this.seen(at)), this.nowMs) === this.nowMs;
   }
 
   hasWaiting(at: number): boolean {
-    return waitingOf(this.seen(at).pool).length > 0;
+    return this.seen(at).pool.waiting.length > 0;
   }
 
   /** Sends the pool's next message. Returns false if there is none. */
   send(at: number): boolean {
-    const message = this.pool(at).nextAsk(this.nowMs);
+    const message = this.functions.nextAsk(this.pool(at), this.nowMs);
     if (message === undefined) return false;
     const flight = { replica: at, message, grant: undefined, endsAtMs: 0, orphan: false, declined: false };
     this.flights.push(flight);
@@ -135,8 +139,12 @@ export class World extends WorldLedger {
   hear(at: number): void {
     if (this.seen(at).heardLimit === this.limit) return;
     this.at(at).heardLimit = this.limit;
-    this.pool(at).limitChanged();
-    this.pool(at).recall();
+    this.functions.onLimitChanged(this.pool(at));
+    this.functions.recallPermits(this.pool(at));
+  }
+
+  recall(at: number): void {
+    this.functions.recallPermits(this.at(at).pool);
   }
 
   /** The coordinator finds the ask too old. */
@@ -149,40 +157,39 @@ export class World extends WorldLedger {
 
   isAwaited(index: number): boolean {
     const { replica, message } = this.flights[index] as Flight;
-    return message.number === numbersOf(this.seen(replica).pool).currentNumber;
+    return message.number === this.seen(replica).pool.currentNumber;
   }
 
   /** The replica does not wait for the answer any longer. The message goes on existing, and so does its answer. */
   delay(index: number): void {
     const { replica, message } = this.flights[index] as Flight;
-    this.pool(replica).overdue(message);
+    this.functions.markOverdue(this.pool(replica), message);
   }
 
   /** The answer reaches the pool. The message goes on existing when a copy of it may come too. */
   arrive(index: number, copyFollows: boolean): void {
-    const flight = this.flights[index] as Flight;
+    const { replica, message, grant, endsAtMs, declined } = this.flights[index] as Flight;
     if (!copyFollows) this.flights.splice(index, 1);
-    if (flight.declined) {
-      this.settle(flight.replica, this.pool(flight.replica).notExecuted(flight.message, this.nowMs), 0);
+    if (declined) {
+      this.settle(replica, this.functions.settleNotExecuted(this.pool(replica), message, this.nowMs), 0);
       return;
     }
-    if (flight.grant === undefined) return;
-    const verdict = this.pool(flight.replica).answered(flight.message, flight.grant, this.nowMs);
-    this.settle(flight.replica, verdict, flight.endsAtMs);
-    const { deniedUntilMs } = this.at(flight.replica).pool as unknown as { deniedUntilMs: number };
+    if (grant === undefined) return;
+    this.settle(replica, this.functions.settleGrant(this.pool(replica), message, grant, this.nowMs), endsAtMs);
+    const { deniedUntilMs } = this.at(replica).pool;
     if (deniedUntilMs > this.nowMs + this.scope.durationMs) this.broken ??= "locked: a denial outlives the duration";
   }
 
   /** The replica gives the message up. The ledger may see it all the same, and answer it. */
   lose(index: number): void {
     const flight = this.flights[index] as Flight;
-    this.pool(flight.replica).lost(flight.message, this.nowMs);
+    this.functions.settleLost(this.pool(flight.replica), flight.message, this.nowMs);
     if (this.parts.resends) this.flights.push({ ...flight, grant: undefined, orphan: true });
   }
 
   charge(at: number, use: Use): void {
     this.endUse(at, use);
-    this.pool(at).commit(use.gen, use.cost);
+    this.functions.commitPermits(this.pool(at), use.gen, use.cost);
   }
 
   refuse(at: number, use: Use): void {
@@ -190,7 +197,7 @@ export class World extends WorldLedger {
     const { gen, cost } = use;
     this.admitted[gen] = (this.admitted[gen] ?? 0) - cost;
     this.pastKey = undefined;
-    this.settle(at, this.pool(at).release(gen, this.nowMs, cost), 0);
+    this.settle(at, this.functions.releasePermits(this.pool(at), gen, this.nowMs, cost), 0);
   }
 
   private endUse(at: number, { gen, cost }: Use): void {
@@ -261,7 +268,7 @@ export class World extends WorldLedger {
   private admit(replica: Replica, { gen, cost }: Use, endsAtMs: number): void {
     // When it cannot be refused any more, it may as well be charged at once.
     if (this.counts.refusals > 0) replica.uses.push({ gen, cost });
-    else replica.pool.commit(gen, cost);
+    else this.functions.commitPermits(replica.pool, gen, cost);
     const admitted = (this.admitted[gen] ?? 0) + cost;
     this.admitted[gen] = admitted;
     this.pastKey = undefined;
@@ -279,17 +286,11 @@ function ascending(a: number, b: number): number {
   return a - b;
 }
 
-function newReplica({ Pool }: Parts, heardLimit: number): Replica {
-  return { pool: new Pool(), uses: [], busy: true, heardLimit, key: undefined };
+function newReplica(parts: Parts, heardLimit: number): Replica {
+  return { pool: parts.pool.createPermitPool(), uses: [], busy: true, heardLimit, key: undefined };
 }
 
 function copied(pool: PermitPool): PermitPool {
-  const waiting = waitingOf(pool);
-  const { runs } = waiting as unknown as { readonly runs: readonly object[] };
-  const copy = Object.assign(new CostQueue(), waiting, { runs: runs.map((run) => ({ ...run })) });
-  return Object.assign(new (pool.constructor as typeof PermitPool)(), pool, { waiting: copy });
-}
-
-export function waitingOf(pool: PermitPool): CostQueue {
-  return (pool as unknown as { readonly waiting: CostQueue }).waiting;
+  const { length, runs } = pool.waiting;
+  return { ...pool, waiting: { length, runs: runs.map((run) => ({ ...run })) } };
 }

@@ -195,7 +195,7 @@ function programWith(file: string): readonly [string, ...string[]] {
 // At once at full size, where each mostly waits. One after the other they do not keep each other from answering in time.
 describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurrent: isDeep }, () => {
   it("lose nothing acknowledged and charge nothing twice, whatever breaks", async () => {
-    // One of the edges serves with several threads.
+    // One of the edges serves with several workers.
     const edgeEnvironment = (edge: number) => ({ LATCHKEY_WORKERS: String(edge + 1) });
     const started = await start({ edges: 2, coordinators: 2, edgeEnvironment });
     const { load, cluster, ledgerLinks } = started;

@@ -26,7 +26,7 @@ describe.runIf(hasPostgres)("latchkey_database_up", () => {
     const settings = { databaseUrl: new Secret(postgres.url()) };
     const server = await startTestServer({ settings, waitUntilReady: false });
     const isUp = () => readMetric(server.internalPort, "latchkey_database_up");
-    await until(() => server.logLines.some((line) => line.includes("waiting for the database")));
+    await until(() => server.logLines.some((line) => /"database":"postgres:.+"waiting for the database"/.test(line)));
     expect(await isUp()).toBe(0);
     await postgres.up();
     await server.ready;

@@ -1,4 +1,3 @@
-import type { CompiledQuery } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
@@ -6,6 +5,7 @@ import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
 import { openPgEngine, openPostgresStore, type PgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
+import { Sql } from "../../../src/store/sql/sql.ts";
 import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { deleteApi } from "../../../src/usecases/delete-api.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
@@ -66,10 +66,11 @@ async function openStore(url: string, lanes: number) {
 
 /** The engine of a store that locks counters and windows in the opposite order when it deletes keys. */
 function lockingBackwards(engine: PgEngine): PgEngine {
-  const turned = (query: CompiledQuery) => ({
-    ...query,
-    sql: query.sql.replaceAll("ORDER BY subject", "ORDER BY subject DESC"),
-  });
+  const turned = ({ texts, values }: Sql) =>
+    new Sql(
+      texts.map((text) => text.replaceAll("ORDER BY subject", "ORDER BY subject DESC")),
+      values,
+    );
   return { ...engine, atomically: (queries) => engine.atomically(queries.map(turned)) };
 }
 

@@ -1,4 +1,3 @@
-import { CompiledQuery } from "kysely";
 import pg from "pg";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics, type Metrics } from "../../../src/ambient/metrics.ts";
@@ -10,6 +9,7 @@ import { openPostgresStore, type PgEngine } from "../../../src/store/postgres/op
 import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { createKey } from "../../support/manage.ts";
@@ -126,7 +126,7 @@ export async function surely<Answer>(ask: () => Promise<Answer>): Promise<Answer
 
 /** Its transactions wait longer for a lock, so that there is time to see them wait. */
 export function waitingLonger(engine: PgEngine): PgEngine {
-  const longer = CompiledQuery.raw("SET LOCAL lock_timeout = 0");
+  const longer = sql`SET LOCAL lock_timeout = 0`;
   return { ...engine, atomically: async (queries) => (await engine.atomically([longer, ...queries])).slice(1) };
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CompiledQuery } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { ones } from "../../support/ones.ts";
@@ -263,7 +263,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     // The same through the pool: creating and deleting keys.
     const engine = openPgEngine({ url, connectionsMax: 1 });
     onTestFinished(() => engine.close());
-    const change = CompiledQuery.raw("UPDATE counters SET remaining = remaining");
+    const change = sql`UPDATE counters SET remaining = remaining`;
     await expect(engine.atomically([change])).rejects.toThrow(Unavailable);
   });
 });

@@ -45,7 +45,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
     }
   });
 
-  it("refuse a key deleted on one of them within two seconds, in all their threads, and look no other key up again", async () => {
+  it("refuse a key deleted on one of them within two seconds, in all their workers, and look no other key up again", async () => {
     const url = await createTestDatabase();
     // Shorter than this test takes: a key that expired would be looked up again.
     const own = (i: number) => ({ LATCHKEY_CACHE_TTL_MS: "2000", ...(i === 1 && { LATCHKEY_WORKERS: "2" }) });
@@ -56,7 +56,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
       Array.from({ length: 12 }, () => first.createKey({ apiId: "api" })),
     );
     if (deleted === undefined || byHand === undefined) throw new Error("no key");
-    // Each connection of a replica with threads is served by one of them.
+    // Each connection of a replica with workers is served by one of them.
     const verifiers = fleet.baseUrls.flatMap((baseUrl) => openConnections(baseUrl, 8));
     const validUntil = (key: string, withinMs: number) =>
       Promise.all(

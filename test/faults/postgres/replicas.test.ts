@@ -50,7 +50,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
 });
 
 describe.runIf(hasPostgres)(
-  `${replicas} replicas on one Postgres whose clocks are wrong, one of them with threads`,
+  `${replicas} replicas on one Postgres whose clocks are wrong, one of them with workers`,
   () => {
     let url: string;
     let fleet: Fleet;
@@ -96,11 +96,11 @@ describe.runIf(hasPostgres)(
       },
     );
 
-    it("refuse a key deleted on one of them, in all their threads", async () => {
+    it("refuse a key deleted on one of them, in all their workers", async () => {
       const [first] = fleet.baseUrls.map((baseUrl) => rawClient({ baseUrl, rootKey: testRootKey }).keys);
       if (first === undefined) throw new Error("no replica");
       const { key, keyId } = await first.createKey({ apiId: "api" });
-      // Each connection of a replica with threads is served by one of them.
+      // Each connection of a replica with workers is served by one of them.
       const verifiers = fleet.baseUrls.flatMap((baseUrl) => openConnections(baseUrl, 8));
       const everyone = async () =>
         new Set(await Promise.all(verifiers.map(async (verify) => (await verify(key)).code)));

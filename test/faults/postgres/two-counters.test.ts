@@ -6,7 +6,7 @@ import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import { GuardedLane } from "../../../src/store/postgres/guarded-lane.ts";
-import type { LaneStatement } from "../../../src/store/postgres/lane-statement.ts";
+import type { LaneStatement } from "../../../src/store/postgres/guarded-statement.ts";
 import { settlingRuns, type UsageRow } from "../../../src/store/postgres/usage-lane.ts";
 import type { Charge, SettledCharge, SpentCounters, UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
@@ -78,13 +78,13 @@ describe.runIf(hasPostgres)("a charge on two counters", () => {
         return results === "mismatch" || order === charges ? results : results.toReversed();
       },
     };
-    const lane = new GuardedLane(laneOptions(through(url, proxy.port), patient), () => reordered);
+    const lane = new GuardedLane<Charge, UsageRow, SettledCharge>(laneOptions(through(url, proxy.port), patient));
     atTestEnd(() => lane.close());
     await lane.connect();
-    await lane.apply([one("none", 1)]);
+    await lane.apply([one("none", 1)], reordered);
     sent = 0;
     cutNext(proxy);
-    expect(await lane.apply(contested)).not.toEqual(inOrder);
+    expect(await lane.apply(contested, reordered)).not.toEqual(inOrder);
     expect(await balances(url)).toEqual({ a: 0, o: 0 });
   });
 

@@ -27,6 +27,17 @@ export const http1Attacks: Readonly<Record<string, Attack>> = {
       return pipeline(field.port, Buffer.from(verifyRequest(field.keys.counted).repeat(count)), count);
     }),
 
+  "pipelines on connections that Node has been given": (field) =>
+    repeatUntil(field, 6, () => {
+      const count = field.random.integer(1000, 3000);
+      const chunked = "POST /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+      return pipeline(
+        field.port,
+        Buffer.from(chunked + "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n".repeat(count)),
+        count + 1,
+      );
+    }),
+
   "a counted key, then 45000 answers of 16 KB": (field) => {
     const [counted, big] = [300, 45_000];
     const requests = verifyRequest(field.keys.counted).repeat(counted) + verifyRequest(field.keys.big).repeat(big);

@@ -59,7 +59,7 @@ class SilentSocket extends Duplex {
   }
 }
 
-// With the options of the service (see src/server/port/http1-connections.ts) that change what is accepted.
+// With the options of the service (see src/server/port/node-http1.ts) that change what is accepted.
 const server = http.createServer({ requireHostHeader: false });
 
 function take(message: http.IncomingMessage, staysOpen: boolean, isSpecial: boolean): void {
@@ -75,7 +75,7 @@ server.on("request", (req, res) => take(req, res.shouldKeepAlive, false));
 for (const event of ["checkContinue", "checkExpectation"]) {
   server.on(event, (req, res) => take(req, res.shouldKeepAlive, true));
 }
-for (const event of ["connect", "upgrade"]) server.on(event, (req) => take(req, false, true));
+server.on("connect", (req) => take(req, false, true));
 server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
   const connection = connectionOf(socket);
   if (connection !== undefined) connection.refusal ??= error.code ?? error.message;

@@ -1,12 +1,13 @@
-import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
-import { RequestReader } from "../../../src/rpc/hot/request-reader.ts";
+import { hotMethods, routes } from "../../../gen/latchkey/v1/services.ts";
+import { RequestReader } from "../../../src/rpc/fast-path/request-reader.ts";
+import { pathOf } from "../../../src/rpc/http-handler.ts";
 import { bodyBytesMax } from "../../../src/rpc/read-body.ts";
 
 /* The one place of this harness that knows how the service's own reader of requests is called. */
 
 export type ReaderAnswer =
   /** A whole request, which the service answers without asking Node's parser. */
-  | { readonly status: "taken"; readonly bodyStart: number; readonly end: number }
+  | { readonly status: "taken"; readonly bodyStart: number; readonly end: number; readonly isLast: boolean }
   /** Supported so far: the service waits for more bytes. */
   | { readonly status: "incomplete" }
   /** Node's parser gets these bytes. */
@@ -15,11 +16,25 @@ export type ReaderAnswer =
 /** What the service does with the request that begins at `start`. */
 export type ReadRequest = (bytes: Buffer, start: number) => ReaderAnswer;
 
-const reader = new RequestReader(new Map(hotMethods.map((method) => [method.path, method])), bodyBytesMax);
+const json = { readsJson: true };
+const page = { readsJson: false };
+const jsonPaths = new Set(routes.filter(({ verb }) => verb === "POST").map(({ path }) => path));
+
+/** As the service has it, whose Connect methods are Node's. */
+export const reader = new RequestReader({
+  hot: new Map(hotMethods.map(({ path }) => [path, json])),
+  find(method, url) {
+    const path = pathOf({ url });
+    if (method === "POST" && jsonPaths.has(path)) return json;
+    return path.startsWith("/latchkey.") ? undefined : page;
+  },
+  ignoresOrigin: true,
+  bodyBytesMax,
+});
 
 export const readWithOurs: ReadRequest = (bytes, start) => {
   const found = reader.read(bytes, start);
-  if (found === "supported") return { status: "taken", bodyStart: reader.bodyStart, end: reader.end };
-  // The end of another request is used only where Node's parser has found the same.
+  const { bodyStart, end, isLast } = reader;
+  if (found === "supported") return { status: "taken", bodyStart, end, isLast };
   return { status: found === "incomplete" ? "incomplete" : "unsupported" };
 };

@@ -14,6 +14,10 @@ export const sloppyReaders: Readonly<Record<string, ReadRequest>> = {
   "overlooks a request to close": seeing((text) =>
     text.replace(/(?<=connection: )close\b/gi, "a    ").replace(/\r\nconnection(?=: a )/gi, "\r\nX-nnection"),
   ),
+  "goes on after a request to close": (bytes, start) => {
+    const answer = readWithOurs(bytes, start);
+    return answer.status === "taken" ? { ...answer, isLast: false } : answer;
+  },
   "takes a second length": seeing((text) => text.replace(/(?<=content-length:.*?)content-length/gis, blank)),
   "takes a space before a colon": seeing((text) => text.replace(/(?<=\w) :/g, "x:")),
   "takes a NUL": seeing((text) => text.replaceAll("\0", "x")),

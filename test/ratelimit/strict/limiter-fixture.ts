@@ -21,7 +21,7 @@ export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(10
   const metrics = {
     ...createMetrics(),
     windowsFull: () => void alarms.full++,
-    deniedUnsettled(count: number) {
+    deniedUnsettled(count = 1) {
       alarms.unsettled += count;
     },
   };

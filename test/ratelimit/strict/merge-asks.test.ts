@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CostRun } from "../../../src/domain/cost-runs.ts";
-import { exchangePermits, neverOpened, type PermitAsk, runsMax } from "../../../src/domain/permit-window.ts";
+import { askRunsMax, exchangePermits, neverOpened, type PermitAsk } from "../../../src/domain/permit-window.ts";
 import { boundRuns, mergeAsks, shareOut } from "../../../src/ratelimit/coordinator/merge-asks.ts";
 import { ones } from "../../support/ones.ts";
 import { askFor, wantedBy } from "./asks.ts";
@@ -87,7 +87,7 @@ describe("boundRuns", () => {
     const asks = lengths.map((length) => askFor({ waiting: runs(length), inAdvance: 3, returned: 1 }));
     const bound = boundRuns(asks);
     expect(bound).toEqual(kept.map((length) => askFor({ waiting: runs(length), inAdvance: 3, returned: 1 })));
-    expect(mergeAsks(bound, 1).waiting.length).toBeLessThanOrEqual(runsMax);
+    expect(mergeAsks(bound, 1).waiting.length).toBeLessThanOrEqual(askRunsMax);
   });
 });
 

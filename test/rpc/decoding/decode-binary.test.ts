@@ -7,7 +7,7 @@ import {
   toBinary,
   toJsonString,
 } from "@bufbuild/protobuf";
-import { DoubleValueSchema, FloatValueSchema, SourceCodeInfo_LocationSchema } from "@bufbuild/protobuf/wkt";
+import { DoubleValueSchema, SourceCodeInfo_LocationSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ServerReflectionRequestSchema } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
@@ -67,7 +67,6 @@ describe("decodeBinary accepts", () => {
     expectRoundTrip(ServerReflectionRequestSchema, { messageRequest: { case: "listServices", value: "*" } });
     expectRoundTrip(ErrorDetailSchema, { violations: [{ path: "a" }, {}, { path: "b" }] });
     expectRoundTrip(SourceCodeInfo_LocationSchema, { path: [1, 300, -1], leadingDetachedComments: ["a", "b"] });
-    expectRoundTrip(FloatValueSchema, { value: 0.5 });
   });
 
   it("repeated numbers that are not packed", () => {
@@ -168,10 +167,8 @@ describe("decodeBinary refuses", () => {
   });
 
   it("numbers that are not finite, in a message of any kind", () => {
-    for (const desc of [DoubleValueSchema, FloatValueSchema]) {
-      const body = toBinary(desc, create(desc, { value: Number.NaN }));
-      expect(told(refuse(desc, body))).toBe("value: must be a finite number");
-    }
+    const body = toBinary(DoubleValueSchema, create(DoubleValueSchema, { value: Number.NaN }));
+    expect(told(refuse(DoubleValueSchema, body))).toBe("value: must be a finite number");
   });
 
   it("all faults of a request at once, up to ten", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodeRpcJson } from "../../../src/rpc/decoding/decode-rpc-json.ts";
+import { decodeRpcJson } from "../../../src/rpc/decoding/read-message.ts";
 import { validated } from "../../../src/rpc/validate.ts";
 import { refusalOf, told } from "./refusal.ts";
 import { changes, type Init, readBinary, readJson, update } from "./update-fixture.ts";

@@ -25,7 +25,7 @@ interface Kind {
 
 const kinds: readonly Kind[] = [
   { field: "longName", path: "long_name", value: "a", bad: ["", "must be at least 1 characters"], canRemove: true },
-  { field: "colour", path: "colour", value: "red", bad: [CANARY, "must be in list [red, blue]"], canRemove: true },
+  { field: "colour", path: "colour", value: "red", bad: [CANARY, "must be red or blue"], canRemove: true },
   { field: "enabled", path: "enabled", value: false, canRemove: false },
   { field: "size", path: "size", value: 0, bad: [-1, "must be greater than or equal to 0"], canRemove: true },
   { field: "count", path: "count", value: 0, canRemove: false },

@@ -133,7 +133,11 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
     const { server, create } = await setUp();
     const key = await create();
     const logged: unknown[] = [];
-    const log = (_: string, cause: unknown) => void logged.push((cause as { code: string }).code);
+    const texts: string[] = [];
+    const log = (text: string, cause: unknown) => {
+      texts.push(text);
+      logged.push((cause as { code: string }).code);
+    };
     const required = await startTestServer({ settings: { verifyAuth: "required" } });
     const unauthorized = await start(createClient({ baseUrl: required.baseUrl, rootKey: "not-a-root-key" }), { log });
     const { baseUrl } = server;
@@ -147,6 +151,7 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
       expect(headers.get("www-authenticate")).toBeNull();
     }
     expect(logged).toEqual(["UNAUTHORIZED", "NETWORK_ERROR", "NETWORK_ERROR"]);
+    expect(texts.map((text) => text.includes("set a valid rootKey in createClient"))).toEqual([true, false, false]);
     const allowed = await allowing(bearer(key));
     expect([allowed.status, allowed.body]).toEqual([200, { degraded: true }]);
   });

@@ -5,6 +5,7 @@ import { ask, listen, severalTurns, until } from "./served-connection.ts";
 
 /* What a connection of HTTP/1.1 answers, and how it has read the request. */
 
+const long = ask("k".repeat(16_384));
 const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n";
 
 it("answers in the order of the requests, also where one has to wait", async () => {
@@ -21,8 +22,8 @@ it("answers in the order of the requests, also where one has to wait", async () 
   expect(answered()).toEqual(["a", "later_b", "c", "later_d", "e"]);
 });
 
-it("lends unsupported requests to Node, after its own answers, and reads on after them", async () => {
-  const { socket, served, held, handed, hear, answered, heard } = await listen();
+it("gives Node an unsupported request after its own answers, and all that follow", async () => {
+  const { socket, served, held, handed, hear, answered, answers, heard } = await listen();
   hear();
   const first = `${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`;
   socket.write(first);
@@ -32,10 +33,36 @@ it("lends unsupported requests to Node, after its own answers, and reads on afte
   await severalTurns();
   expect(handed).toEqual([]);
   held[0]?.answer();
-  await until(() => answered().length === 2);
-  expect(handed).toEqual(["/other"]);
-  expect(answered()).toEqual(["later_a", "b"]);
+  await until(() => answers() === 3);
+  expect(handed).toEqual(["/other", "/v1/keys.verifyKey"]);
+  expect(answered()).toEqual(["later_a"]);
   expect(heard().indexOf("theirs")).toBeGreaterThan(heard().indexOf("later_a"));
+});
+
+it("answers requests without a body between others, and keeps the connection", async () => {
+  const { socket, handed, readBy, hear, answers, answered, heard } = await listen();
+  hear();
+  const page = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+  socket.write(ask("a") + page + page.replace("GET", "HEAD") + page.replace("/page", "/nothing") + ask("b"));
+  await until(() => answered().length === 2);
+  expect(answers()).toBe(4);
+  expect(heard().match(/HTTP\/1\.1 404/g)).toHaveLength(1);
+  expect(heard().match(/\r\n\r\n\{\}/g)).toHaveLength(1);
+  expect(handed).toEqual([]);
+  expect(new Set(readBy)).toEqual(new Set(["by_hand"]));
+});
+
+it.each([
+  ["by hand", () => ask("a").replace("Host", "Connection: close\r\nHost")],
+  ["by Node", () => "GET /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"],
+])("ends the connection after a request %s that asks for it, and drops what follows", async (_, request) => {
+  const { socket, readBy, hear, heard } = await listen();
+  hear();
+  socket.write(request() + ask("b").repeat(200));
+  await once(socket, "close");
+  expect(heard().match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+  expect(heard().match(/connection: close/gi)).toHaveLength(1);
+  expect(readBy).toHaveLength(1);
 });
 
 it("marks its last answer as the last, once the server is closing", async () => {
@@ -66,16 +93,16 @@ it("serves by hand what arrives in pieces, however they are cut", async () => {
   expect(handed).toEqual([]);
 });
 
-it("gives Node an unsupported request that arrives in pieces when it is complete", async () => {
-  const { socket, handed, hear, answered } = await listen();
+it("gives Node an unsupported request that arrives in pieces", async () => {
+  const { socket, handed, hear, answers } = await listen();
   hear();
   const other = "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
   for (const piece of [other.slice(0, 30), other.slice(30, -2), other.slice(-2) + ask("b")]) {
     socket.write(piece);
     await delay(5);
   }
-  await until(() => answered().length === 1);
-  expect(handed).toEqual(["/other"]);
+  await until(() => answers() === 2);
+  expect(handed).toEqual(["/other", "/v1/keys.verifyKey"]);
 });
 
 it("leaves the connection to Node if only Node can find the end of a request", async () => {
@@ -90,15 +117,16 @@ it("leaves the connection to Node if only Node can find the end of a request", a
 });
 
 it("answers complete requests of a client that has closed its side", async () => {
-  const { socket, held, handed, hear, answered } = await listen();
+  const { socket, held, handed, hear, answered, answers } = await listen();
   hear();
-  socket.end(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n${ask("b")}`);
+  socket.end(`${ask("later_a")}${ask("b")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n${ask("c")}`);
   await until(() => held.length === 1);
   await delay(20);
   held[0]?.answer();
   await once(socket, "close");
   expect(answered()).toEqual(["later_a", "b"]);
-  expect(handed).toEqual(["/other"]);
+  expect(answers()).toBe(4);
+  expect(handed).toEqual(["/other", "/v1/keys.verifyKey"]);
 });
 
 it.each([
@@ -123,24 +151,23 @@ it.each([
   expect(heard().match(/HTTP\/1\.1 200/g)).toHaveLength(1);
 });
 
-it("tells how each request was read, and why Node read it", async () => {
+it.each([
+  ["node_path", ["GET /other HTTP/1.1\r\nHost: a\r\n\r\n"]],
+  ["node_head", [ask("a").replace("Host: a", "Host: a\r\nConnection: x")]],
+  ["node_body", [long.slice(0, 200), long.slice(200)]],
+  [
+    "node_framing",
+    [
+      ask("a")
+        .replace(/Content-Length: \d+/, "Transfer-Encoding: chunked")
+        .replace(/\{.*/, "0\r\n\r\n"),
+    ],
+  ],
+])("counts how each request was read, and why Node reads them: %s", async (why, pieces) => {
   const { socket, served, readBy, hear, answers } = await listen();
   hear();
-  const long = ask("k".repeat(16_384));
-  const asked = [
-    ask("a"),
-    ask("a", '{"key":"\\u0061"}'),
-    "GET /other HTTP/1.1\r\nHost: a\r\n\r\n",
-    ask("a").replace("Host: a", "Host: a\r\nConnection: x"),
-    [long.slice(0, 200), long.slice(200)],
-    ask("b"),
-    ask("a")
-      .replace(/Content-Length: \d+/, "Transfer-Encoding: chunked")
-      .replace(/\{.*/, "0\r\n\r\n"),
-    ask("c"),
-  ];
   let written = 0;
-  for (const [index, text] of asked.entries()) {
+  for (const [index, text] of [ask("a"), ask("a", '{"key":"\\u0061"}'), pieces, ask("b"), ask("c")].entries()) {
     for (const piece of [text].flat()) {
       socket.write(piece);
       written += piece.length;
@@ -148,8 +175,7 @@ it("tells how each request was read, and why Node read it", async () => {
     }
     await until(() => answers() === index + 1);
   }
-  const byNode = ["node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"];
-  expect(readBy).toEqual(["by_hand", "by_hand", ...byNode]);
+  expect(readBy).toEqual(["by_hand", "by_hand", why, why, why]);
 });
 
 it("answers by hand, in its turn, a body that the codec does not understand", async () => {
@@ -162,15 +188,14 @@ it("answers by hand, in its turn, a body that the codec does not understand", as
   expect(handed).toEqual([]);
 });
 
-it.each([
-  ["without a body", `GET /other HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n`],
-  ["with a body", `POST /other HTTP/1.1\r\nHost: a\r\n${upgrade}Content-Length: 5\r\n\r\nhello`],
-])("answers what follows a request %s that asks for an upgrade", async (_, request) => {
+it("passes over the wish for an upgrade, as of Java's client in every request", async () => {
   const { socket, readBy, hear, answers } = await listen();
   hear();
-  socket.write(request + ask("a") + request + request + ask("b"));
-  await until(() => answers() === 5);
-  expect(readBy).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
+  const page = `GET /page HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n`;
+  const call = ask("a").replace("Host: a\r\n", `Host: a\r\n${upgrade}`);
+  socket.write(page + ask("a") + call + call + page + ask("b"));
+  await until(() => answers() === 6);
+  expect(new Set(readBy)).toEqual(new Set(["by_hand"]));
 });
 
 it("ends the connection behind a request that asks for an upgrade where Node reads everything", async () => {
@@ -185,12 +210,12 @@ it("ends the connection behind a request that asks for an upgrade where Node rea
 });
 
 it("reads on after a request that Node has answered before it was complete", async () => {
-  const { socket, handed, hear, heard, answered } = await listen();
+  const { socket, handed, hear, heard, answers } = await listen();
   hear();
   const other = "POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
   socket.write(other.slice(0, -3));
   await until(() => heard().endsWith("early"));
   socket.write(other.slice(-3) + ask("b"));
-  await until(() => answered().length === 1);
-  expect(handed).toEqual(["/early"]);
+  await until(() => answers() === 2);
+  expect(handed).toEqual(["/early", "/v1/keys.verifyKey"]);
 });

@@ -4,13 +4,14 @@ import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { Call, Endpoint } from "../../../src/rpc/call.ts";
-import { JsonByHand } from "../../../src/rpc/hot/json-by-hand.ts";
+import { Http1FastPath } from "../../../src/rpc/fast-path/http1-fast-path.ts";
+import { jsonAnswer } from "../../../src/rpc/respond.ts";
 import { defaultTimeouts, type Timeouts } from "../../../src/server/port/connections.ts";
 import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
-/* A connection that is served by hand, with a method that answers when the test says so. */
+/* A connection on the fast path, with a method that answers when the test says so, and paths that only Node serves. */
 
 const [verify] = hotMethods;
 
@@ -26,8 +27,12 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
   let ids = 0;
   const endpoint = { method: verify?.method, permission: "keys.verify", isPublic: true } as unknown as Endpoint;
   let served: net.Socket | undefined;
-  const byHand = new JsonByHand({
+  const fastPath = new Http1FastPath({
     methods: [{ verb: "POST", path: verify?.path ?? "", endpoint, codec: verify }],
+    pages: new Map([["/page", () => jsonAnswer(200, "{}")]]),
+    nodePaths: new Set(["/other", "/later", "/early", "/upgrade"]),
+    ignoresOrigin: true,
+    onRefused: () => {},
     log: createLog("error", () => {}),
     newRequestId: () => `req_${ids++}`,
     httpDate: () => "now",
@@ -57,7 +62,7 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
     },
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
     guard,
-    byHand,
+    fastPath,
     onHttp1Request: (reader) => readBy.push(reader),
     timeouts: { ...defaultTimeouts, ...timeouts },
   });

@@ -165,8 +165,8 @@ describe("the relay of the change feed", () => {
 
   it("reads the store for a position that it does not know, once for all fronts that have it, and then no more", async () => {
     const { clock, relay, onReading, storeReads } = setUp();
-    const told = { session: "1", snapshot: "1:1:" };
-    const foreign = { ...position(90, "another coordinator"), told };
+    const reported = { session: "1", snapshot: "1:1:" };
+    const foreign = { ...position(90, "another coordinator"), reported };
     const early = relay.read(foreign);
     expect(await stateOf(early), "until its own log has begun").toBe("waits");
     expect(storeReads).toEqual([]);
@@ -178,7 +178,7 @@ describe("the relay of the change feed", () => {
     expect(storeReads, "without what only another session can know").toMatchObject([
       { since: position(90, "another coordinator") },
     ]);
-    expect(storeReads[0]?.since).not.toHaveProperty("told");
+    expect(storeReads[0]?.since).not.toHaveProperty("reported");
 
     onReading(keys("b"));
     storeReads[0]?.answer(keys("a"));

@@ -20,7 +20,7 @@ const bounds = { readingsMax: 4, changesMax: 8, answerMax: 3, storeReadsMax: 2 }
 
 /**
  * One random run: two coordinators read the ledger's feed, each for its relay, and three fronts read the relays and move
- * between them. Throws if a front takes news for current and was not told of a change that was committed before.
+ * between them. Throws if a front takes news for current and did not get a change that was committed before.
  * Needs fake timers.
  */
 export async function runRelayModel(seed: number, createRelay: CreateRelay): Promise<ModelFigures> {
@@ -46,8 +46,8 @@ interface Front {
   position: FeedPosition | undefined;
   /** The read under way. An answer to another one was lost. */
   asked: object | undefined;
-  readonly told: Set<string>;
-  /** When it was last told that everything has changed. */
+  readonly reported: Set<string>;
+  /** When it last received that everything has changed. */
   everythingAtMs: number;
 }
 
@@ -69,7 +69,7 @@ class World {
       coordinator: this.#random.pick(this.#coordinators),
       position: undefined,
       asked: undefined,
-      told: new Set<string>(),
+      reported: new Set<string>(),
       everythingAtMs: -1,
     }));
   }
@@ -176,11 +176,11 @@ class World {
   #take(front: Front, { position, changed }: FeedNews, currentAtMs: number): void {
     this.#count(changed === "everything" ? "everything" : changed.length === 0 ? "nothing" : "changes");
     if (changed === "everything") front.everythingAtMs = this.#clock.monotonicMs();
-    else for (const change of changed) if (change.kind === "key") front.told.add(change.keyId);
+    else for (const change of changed) if (change.kind === "key") front.reported.add(change.keyId);
     front.position = position;
     const missed = this.#ledger.commits.find(
       ({ keyId, atMs }) =>
-        keyId !== undefined && atMs <= currentAtMs && atMs > front.everythingAtMs && !front.told.has(keyId),
+        keyId !== undefined && atMs <= currentAtMs && atMs > front.everythingAtMs && !front.reported.has(keyId),
     );
     if (missed !== undefined)
       this.mistake = `a front takes news for current as of ${currentAtMs} without ${missed.keyId}, committed at ${missed.atMs}`;

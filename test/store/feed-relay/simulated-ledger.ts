@@ -88,7 +88,7 @@ export interface PendingRead {
 
 /**
  * One process' reader of the ledger, as `PgChangeFeed`, but for turns: a relay must do with a feed that reads several
- * times at once. Reads go on only when they are told to.
+ * times at once. Reads go on only when the test lets them.
  */
 export class SimulatedFeed implements ChangeFeed {
   static #readers = 0;
@@ -142,9 +142,9 @@ export class SimulatedFeed implements ChangeFeed {
   #readAfter({ id: heartbeatId, reader, count, server }: Beaten, since: FeedPosition | undefined): FeedNews {
     const { commits, oldestOpen, tidiedBefore } = this.#ledger;
     const session = `${reader} on server ${server}`;
-    const told = since?.told?.session === session ? since.told.snapshot.split(",") : [];
+    const reported = since?.reported?.session === session ? since.reported.snapshot.split(",") : [];
     const changed = commits.flatMap(({ id, keyId }): FeedChange[] =>
-      keyId !== undefined && id >= (since?.transaction ?? 0) && !told.includes(`${id}`)
+      keyId !== undefined && id >= (since?.transaction ?? 0) && !reported.includes(`${id}`)
         ? [{ kind: "key", keyId, digests: [keyId] }]
         : [],
     );
@@ -159,7 +159,7 @@ export class SimulatedFeed implements ChangeFeed {
         epoch: "epoch",
         transaction: Math.min(oldestOpen, heartbeatId),
         heartbeat: { reader, count },
-        told: { session, snapshot: commits.map(({ id }) => id).join(",") },
+        reported: { session, snapshot: commits.map(({ id }) => id).join(",") },
       },
       changed: isKnown ? changed : "everything",
       hasImportedKeys: false,

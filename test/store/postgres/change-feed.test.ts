@@ -9,7 +9,7 @@ import { FeedRelay } from "../../../src/store/feed-relay.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgChangeFeed } from "../../../src/store/postgres/pg-change-feed.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
-import { tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
+import { tidyChanges } from "../../../src/store/sql/tidy.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";

@@ -45,7 +45,8 @@ describe.runIf(hasPostgres)("a role with a limit of connections", () => {
   it("makes changes wait for an open connection if no more can be opened", async () => {
     // Two are the lanes'.
     const { url } = await limitedTo(2 + 2);
-    const store = await openStore(url);
+    // On a busy machine, connections of the migration that are closed still count for a while.
+    const store = await surely(() => openStore(url));
     const keys = Array.from({ length: 20 }, () => sampleKey(new TestClock(), { remaining: 1 }));
     await Promise.all(keys.map((key) => createKey(store.management, key)));
     const found = await Promise.all(keys.map((key) => surely(async () => store.keys.findByDigest(key.secretDigest))));

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { DatabaseRefused } from "../../../src/store/postgres/pg-error.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../../support/latchkey-process.ts";
 import { rawClient } from "../../support/raw-client.ts";
@@ -119,7 +119,7 @@ describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
   it("answers 64-bit integers as numbers", async () => {
     const engine = openPgEngine({ url: postgres.server.url(), connectionsMax: 1 });
     onTestFinished(() => engine.close());
-    const { rows } = await sql`SELECT 253402300799999::bigint AS moment`.execute(engine.db);
+    const rows = await engine.read(sql`SELECT 253402300799999::bigint AS moment`);
     expect(rows).toEqual([{ moment: 253402300799999 }]);
   });
 });

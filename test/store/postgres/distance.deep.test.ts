@@ -105,21 +105,17 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
     expect(results).toEqual(results.map(() => ({ outcomes: new Set(["VALID"]), undecided: [] })));
   });
 
-  it("answers a burst of look-ups at 160 ms after it was idle: some connections stay open", async () => {
+  it("answers a burst of look-ups at 160 ms after it was idle: connections stay open", async () => {
     const { url, direct, farUrl, setDelay } = await farDatabase(160);
     const keys = Array.from({ length: 20 }, () => sampleKey(new TestClock()));
     await Promise.all(keys.map((key) => createKey(direct.management, key)));
-    const store = await openTestStore({ url: farUrl, connectionsMax: 10, idleMs: 100, lanes: 0 });
+    const store = await openTestStore({ url: farUrl, connectionsMax: 10, lanes: 0 });
     const open = async () => {
       const text = `SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = '${new URL(url).pathname.slice(1)}'`;
       return (await postgres.server.query(text)).rows[0].open as number;
     };
     const ofDirect = 4 + 4;
-    const createMany = () =>
-      Promise.all(Array.from({ length: 40 }, () => createKey(store.management, sampleKey(new TestClock()))));
-    // So many at once that all connections are opened. They are counted meanwhile: they do not stay open for long.
-    for (let most = 0; most <= ofDirect + 4; ) [most] = await Promise.all([open(), createMany()]);
-    while ((await open()) > ofDirect + 4) await delay(20);
+    while ((await open()) < ofDirect + 10) await delay(20);
     setDelay();
     const find = async (digest: string) => store.keys.findByDigest(digest);
     for (let i = 0; i < 3; i++) {

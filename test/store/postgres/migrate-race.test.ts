@@ -7,6 +7,7 @@ import { toStoreError } from "../../../src/store/postgres/pg-error.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import type { Migration } from "../../../src/store/sql/migrations.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { isDeep, sized } from "../../support/deep.ts";
 import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
@@ -20,7 +21,7 @@ if (!isDeep)
 /** One more than there are, as a later version has it. */
 const next: Migration = {
   name: "9999-next",
-  up: (db) => [db.schema.alterTable("keys").addColumn("later", "text").compile()],
+  up: () => [sql`ALTER TABLE keys ADD COLUMN later text`],
 };
 /** Longer than a request of ours may wait for a lock. */
 const longMs = 600;

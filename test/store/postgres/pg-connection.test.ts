@@ -83,7 +83,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   });
 
   it("that was lost lets no statement of its session run on the one after it", async () => {
-    const connection = connectionTo(await createEmptyDatabase(), { keepOpen: () => ({ afterMs: 0 }) });
+    const connection = connectionTo(await createEmptyDatabase(), { keepOpen: true });
     await connection.ready();
     const session = connection.session();
     connection.discard();
@@ -95,7 +95,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   it("that is kept open is opened again when it is lost, before anybody asks", async () => {
     const { url, endings } = await linkTo(await createEmptyDatabase());
     let opened = 0;
-    const connection = connectionTo(url, { keepOpen: () => ({ afterMs: 0 }), onOpen: () => void opened++ });
+    const connection = connectionTo(url, { keepOpen: true, onOpen: () => void opened++ });
     await connection.ready();
     connection.discard();
     await expect.poll(() => ({ opened, isReady: connection.isReady })).toEqual({ opened: 2, isReady: true });

@@ -90,7 +90,7 @@ describe.runIf(hasPostgres)("of several servers in DATABASE_URL", () => {
     it("the one that takes over is used from then on, also if the old primary still answers and comes back", async () => {
       const { first, second } = servers();
       const both = new PgServers(urlOf(first.port, second.port));
-      const kept = connect(both, { keepOpen: () => ({ afterMs: 0 }) });
+      const kept = connect(both, { keepOpen: true });
       const [idle, busy] = [connect(both), connect(both)];
       for (const connection of [kept, idle, busy]) expect(await portOf(connection)).toBe(first.port);
 
@@ -134,7 +134,7 @@ describe.runIf(hasPostgres)("a primary that is lost without a word", () => {
     onTestFinished(() => second.remove());
     const open = async (options: PgConnectionOptions) => {
       const servers = new PgServers(urlOf(first.port, second.port));
-      const connection = connect(servers, { keepOpen: () => ({ afterMs: 0 }), ...options });
+      const connection = connect(servers, { keepOpen: true, ...options });
       expect(await portOf(connection)).toBe(first.port);
       return connection;
     };

@@ -1,9 +1,9 @@
 import net from "node:net";
-import { CompiledQuery } from "kysely";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { openPgEngine, type PgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgConnection } from "../../../src/store/postgres/pg-connection.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
+import { type Sql, sql } from "../../../src/store/sql/sql.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { deadlineIn } from "../../support/deadline-in.ts";
@@ -14,7 +14,7 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
   beforeAll(async () => {
     url = await createEmptyDatabase();
     const engine = open(url);
-    await engine.atomically([CompiledQuery.raw("CREATE TABLE things (id text PRIMARY KEY, n bigint)")]);
+    await engine.atomically([sql`CREATE TABLE things (id text PRIMARY KEY, n bigint)`]);
     await engine.close();
   });
 
@@ -25,11 +25,11 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
     const before = link.roundTrips();
     const [added, raised, read] = await engine.atomically([
       insert("a", 1),
-      CompiledQuery.raw("UPDATE things SET n = n + 1 WHERE id = $1 RETURNING n", ["a"]),
-      CompiledQuery.raw("SELECT id, n, NULL AS none FROM things WHERE id = 'a'"),
+      sql`UPDATE things SET n = n + 1 WHERE id = ${"a"} RETURNING n`,
+      sql`SELECT id, n, NULL AS none FROM things WHERE id = 'a'`,
     ]);
     expect(link.roundTrips() - before).toBe(1);
-    expect(added).toMatchObject({ rows: [], numAffectedRows: 1n });
+    expect(added).toMatchObject({ rows: [], changes: 1 });
     expect(raised?.rows).toEqual([{ n: 2 }]);
     expect(read?.rows).toEqual([{ id: "a", n: 2, none: null }]);
   });
@@ -39,10 +39,10 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
     const engine = openOne(link.url);
     const transaction = () =>
       engine.atomically([
-        CompiledQuery.raw("SELECT $1::text AS id, 7::bigint AS n, true AS yes, NULL AS none", ["it's"]),
+        sql`SELECT ${"it's"}::text AS id, 7::bigint AS n, true AS yes, NULL AS none`,
         insert("again", 1),
-        CompiledQuery.raw("DELETE FROM things WHERE id = 'again' RETURNING n"),
-        CompiledQuery.raw("SELECT n FROM things WHERE id = 'again'"),
+        sql`DELETE FROM things WHERE id = 'again' RETURNING n`,
+        sql`SELECT n FROM things WHERE id = 'again'`,
       ]);
     await engine.atomically([]);
     const connected = link.receivedBytes();
@@ -59,9 +59,7 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
     await engine.atomically([insert("taken", null)]);
     const failing = engine.atomically([insert("before", 1), insert("taken", 1), insert("behind", 1)]);
     await expect(failing).rejects.toBeInstanceOf(UniqueViolation);
-    const [found] = await engine.atomically([
-      CompiledQuery.raw("SELECT id FROM things WHERE id IN ('before', 'taken', 'behind')"),
-    ]);
+    const [found] = await engine.atomically([sql`SELECT id FROM things WHERE id IN ('before', 'taken', 'behind')`]);
     expect(found?.rows).toEqual([{ id: "taken" }]);
   });
 
@@ -77,8 +75,8 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
   });
 });
 
-function insert(id: string, n: number | null): CompiledQuery {
-  return CompiledQuery.raw("INSERT INTO things (id, n) VALUES ($1, $2)", [id, n]);
+function insert(id: string, n: number | null): Sql {
+  return sql`INSERT INTO things (id, n) VALUES (${id}, ${n})`;
 }
 
 function open(url: string): PgEngine {

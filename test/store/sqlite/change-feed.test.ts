@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FeedPosition } from "../../../src/store/change-feed.ts";
-import { createSqlChangeFeed, tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
+import { createSqlChangeFeed } from "../../../src/store/sql/sql-change-feed.ts";
+import { tidyChanges } from "../../../src/store/sql/tidy.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";

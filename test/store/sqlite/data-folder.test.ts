@@ -70,6 +70,9 @@ describe("a data folder", () => {
     expect(() => claimDataFolder(join(file, "data"))).toThrow(
       new DataFolderError(`the data folder ${join(file, "data")} cannot be made: ENOTDIR`),
     );
+    expect(() => claimDataFolder(file)).toThrow(
+      new DataFolderError(`the data folder ${file} cannot be made: it is a file`),
+    );
   });
 
   it("whose lock file is something else is refused in words", () => {

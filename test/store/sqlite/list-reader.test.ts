@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
-import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { createKey } from "../../support/manage.ts";
 import { openTestEngine, tamper } from "./open-test-engine.ts";
@@ -36,7 +36,7 @@ describe("the thread that reads lists", () => {
     await ids();
     // Takes long enough for the thread to be ended meanwhile.
     const count = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000) SELECT max(i) FROM n`;
-    const cut = engine.scan(count.compile(engine.db));
+    const cut = engine.scan(count);
     const waiting = ids();
     await Promise.all([(lists.thread as Worker).terminate(), expect(cut).rejects.toThrow(Unavailable)]);
     expect(await waiting).toEqual([key.id]);

@@ -6,15 +6,20 @@ import {
   selectKeysOfEndingSecrets,
   selectOwners,
 } from "../../../src/store/sql/find-rows.ts";
+import { type Sql, sql } from "../../../src/store/sql/sql.ts";
+import { toStatement } from "../../../src/store/sqlite/writer-protocol.ts";
 import { openTestEngine, readRows } from "./open-test-engine.ts";
 
 /** Only of a key that names an owner. */
 const ownersSearch = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH owners USING PRIMARY KEY (id=?)"];
 
+function stepsOf(file: string, query: Sql): unknown[] {
+  return readRows(file, `EXPLAIN QUERY PLAN ${toStatement(query).sql}`).map(({ detail }) => detail);
+}
+
 it("a look-up searches keys, counters and owners once each, by primary keys that hold the rows", async () => {
-  const { engine, file } = await openTestEngine();
-  const { sql } = selectKeys(engine.db, counterKeyIfAny).where("keys.digest", "=", "").compile();
-  const steps = readRows(file, `EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail);
+  const { file } = await openTestEngine();
+  const steps = stepsOf(file, selectKeys(sql`keys.digest = ${""}`, { counterKey: counterKeyIfAny }));
   expect(steps).toEqual([
     "SEARCH keys USING PRIMARY KEY (digest=?)",
     "SEARCH counters USING PRIMARY KEY (subject=?) LEFT-JOIN",
@@ -23,9 +28,9 @@ it("a look-up searches keys, counters and owners once each, by primary keys that
 });
 
 it("a look-up by a secret that was replaced searches it, its key, the counter and the owner once each", async () => {
-  const { engine, file } = await openTestEngine();
-  const query = selectKeysOfEndingSecrets(engine.db, counterKeyIfAny).where("ending_secrets.digest", "=", "");
-  const steps = readRows(file, `EXPLAIN QUERY PLAN ${query.compile().sql}`).map(({ detail }) => detail);
+  const { file } = await openTestEngine();
+  const query = selectKeysOfEndingSecrets(sql`ending_secrets.digest = ${""}`, { counterKey: counterKeyIfAny });
+  const steps = stepsOf(file, query);
   expect(steps).toEqual([
     "SEARCH ending_secrets USING PRIMARY KEY (digest=?)",
     expect.stringMatching(/^SEARCH keys USING INDEX \S+ \(id=\?\)$/),
@@ -35,9 +40,8 @@ it("a look-up by a secret that was replaced searches it, its key, the counter an
 });
 
 it("a look-up of an owner searches owners and counters once each", async () => {
-  const { engine, file } = await openTestEngine();
-  const query = selectOwners(engine.db, ownerCounterIfAny()).where("owners.id", "=", "");
-  const steps = readRows(file, `EXPLAIN QUERY PLAN ${query.compile().sql}`).map(({ detail }) => detail);
+  const { file } = await openTestEngine();
+  const steps = stepsOf(file, selectOwners(sql`owners.id = ${""}`, ownerCounterIfAny()));
   expect(steps).toEqual([
     "SEARCH owners USING PRIMARY KEY (id=?)",
     "SEARCH counters USING PRIMARY KEY (subject=?) LEFT-JOIN",

@@ -1,14 +1,14 @@
-import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { type Migration, migrations, type StatementsMigration } from "../../../src/store/sql/migrations.ts";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { readRows, testOptions } from "./open-test-engine.ts";
 
 /** One more than there are, as a later version has it. */
 const later: StatementsMigration = {
   name: "9998-later",
-  up: (db) => [db.schema.createTable("later").addColumn("id", "text").compile()],
+  up: () => [sql`CREATE TABLE later (id text)`],
 };
 const index: Migration = {
   name: "9999-index",
@@ -52,7 +52,7 @@ describe("migrations", () => {
     const { engine, file } = await openEmptyEngine();
     const failing: StatementsMigration = {
       ...later,
-      up: (db, end) => [...later.up(db, end), sql`SELECT * FROM nowhere`.compile(db)],
+      up: (inPrimaryKey) => [...later.up(inPrimaryKey), sql`SELECT * FROM nowhere`],
     };
     await expect(migrateUp(engine, 1, [...migrations, failing])).rejects.toThrow("nowhere");
     expect(readRows(file, "SELECT name FROM schema_migrations ORDER BY name")).toEqual(

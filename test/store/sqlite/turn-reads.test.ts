@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { sql } from "../../../src/store/sql/sql.ts";
 import { TurnReads } from "../../../src/store/sqlite/turn-reads.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
@@ -41,7 +42,7 @@ it("other questions see the file as it is when they are asked", async () => {
   for (let i = 0; i < 3; i++) expect(keys.findByDigest(key.secretDigest)).toBeUndefined();
   const created = createKey(keys, key);
   await committed();
-  expect(await engine.db.selectFrom("keys").select("id").execute()).toEqual([{ id: key.id }]);
+  expect(await engine.read(sql`SELECT id FROM keys`)).toEqual([{ id: key.id }]);
   await created;
 });
 

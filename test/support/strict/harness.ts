@@ -70,7 +70,7 @@ export class StrictHarness {
         clock: clock(i),
         metrics: {
           ...createMetrics(),
-          deniedUnsettled: (count) => {
+          deniedUnsettled: (count = 1) => {
             this.unsettledRefusals += count;
           },
         },

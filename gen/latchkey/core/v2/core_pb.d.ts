@@ -37,6 +37,14 @@ export declare type LinkRequest = Message<"latchkey.core.v2.LinkRequest"> & {
    * @generated from field: double seen_age_ms = 3;
    */
   seenAgeMs: number;
+
+  /**
+   * The highest `changes_number` that this edge has acted on: none of its caches serves what those changes have changed as
+   * it was.
+   *
+   * @generated from field: uint32 changes_seen = 4;
+   */
+  changesSeen: number;
 };
 
 /**
@@ -175,7 +183,7 @@ export declare type LinkResponse = Message<"latchkey.core.v2.LinkResponse"> & {
 
   /**
    * The coordinator's own monotonic time when it made this message, in milliseconds since some moment. The edge sends
-   * it back, so that the coordinator can tell the age of calls without comparing two clocks.
+   * it back, so that the coordinator knows the age of calls without comparing two clocks.
    *
    * @generated from field: double time_ms = 3;
    */
@@ -201,6 +209,20 @@ export declare type LinkResponse = Message<"latchkey.core.v2.LinkResponse"> & {
    * @generated from field: double path_ms = 6;
    */
   pathMs: number;
+
+  /**
+   * What has just been changed, for workers: the main process waits a moment for `changes_seen` before it answers.
+   *
+   * @generated from field: repeated latchkey.core.v2.Change changes = 7;
+   */
+  changes: Change[];
+
+  /**
+   * The number of the last of these changes, counted from 1 in each stream.
+   *
+   * @generated from field: uint32 changes_number = 8;
+   */
+  changesNumber: number;
 };
 
 /**
@@ -1073,7 +1095,7 @@ export declare type FeedPosition = Message<"latchkey.core.v2.FeedPosition"> & {
   epoch: string;
 
   /**
-   * All changes of transactions below this one have been told.
+   * All changes of transactions below this one have been reported.
    *
    * @generated from field: double transaction = 2;
    */
@@ -1391,7 +1413,7 @@ export declare type ManagementCall = Message<"latchkey.core.v2.ManagementCall"> 
   encoding: ManagementCall_Encoding;
 
   /**
-   * The message, without the frame of gRPC. Of a GET: its query.
+   * The message, without the frame of gRPC. For a GET, its query.
    *
    * @generated from field: bytes body = 3;
    */
@@ -1787,9 +1809,9 @@ export declare type PermitAsk = Message<"latchkey.core.v2.PermitAsk"> & {
   /**
    * The rule of a free-standing limit, which the coordinator does not know otherwise. Absent for all other limits.
    *
-   * @generated from field: latchkey.core.v2.PermitAsk.Rule brought = 7;
+   * @generated from field: latchkey.core.v2.PermitAsk.Rule sent_rule = 7;
    */
-  brought?: PermitAsk_Rule | undefined;
+  sentRule?: PermitAsk_Rule | undefined;
 };
 
 /**
@@ -2137,8 +2159,9 @@ export declare type WindowNews = Message<"latchkey.core.v2.WindowNews"> & {
 export declare const WindowNewsSchema: GenMessage<WindowNews>;
 
 /**
- * Edges reach what they share (keys, counters, windows, changes) through this service. It is internal: served on the
- * internal port of coordinators only, to peers that know the shared secret. It can change with every version.
+ * Fronts reach what they share (keys, counters, windows, changes) through this service: edges at the internal port of
+ * coordinators, to which they show the shared secret, and workers at a Unix socket of their main process. It is internal,
+ * and can change with every version. Where this text says edge and coordinator, it means both kinds.
  *
  * @generated from service latchkey.core.v2.CoreService
  */

@@ -1,2 +1,0 @@
-/** The values of flags, by name. */
-export type ProgramFlags = Readonly<Record<string, string | boolean | undefined>>;
