@@ -3,7 +3,7 @@ import { formatKey } from "../../../src/domain/key-format.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import type { KeysClient } from "../../../src/sdk/index.ts";
 import { createSurely } from "../../support/create-surely.ts";
-import { sized } from "../../support/deep.ts";
+import { sized, withRoom } from "../../support/deep.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { codeOf } from "../../support/news/fronts.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
@@ -17,7 +17,7 @@ import { hasPostgres } from "../../support/test-database.ts";
  * At full size the deadline of the documentation: within it a use is settled or its caller told that it could not be. Else only
  * the end of a hang.
  */
-const answerMs = sized(60_000, 500);
+const answerMs = sized(60_000, withRoom(500));
 
 /** On a busy machine the first answers after an outage may be 503s, too. */
 const healedMs = 60_000;
