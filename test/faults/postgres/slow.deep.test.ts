@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { laneOf } from "../../../src/batching/keyed-batcher.ts";
+import { withRoom } from "../../support/deep.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
@@ -11,8 +12,8 @@ import { createTestDatabase, hasPostgres } from "../../support/test-database.ts"
 import { testRootKey } from "../../support/test-root-key.ts";
 import { lockRow, through } from "./lane-fixture.ts";
 
-/** The deadline of the documentation, and what a busy machine may add to it. */
-const answerMs = 500 + 150;
+/** The deadline of the documentation. */
+const answerMs = withRoom(500);
 
 // At once, since each has a database of its own and mostly waits for it.
 describe.runIf(hasPostgres).concurrent("a database", () => {
