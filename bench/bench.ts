@@ -1,6 +1,6 @@
 // What Latchkey does beside the least that Node's servers do, beside its peers and beside its own targets: `npm run bench`.
 // Names of sections run those alone; `keys=10000000` is for the growth, cold and lists sections, `minutes=5` for the end of
-// the cold one; `before before=<dist>` compares with an earlier build; `profile` leaves CPU profiles in the folder `profiles`;
+// the cold one; `before before=<dist>` compares with an earlier build, `only=plain,grpc` in some figures; `profile` leaves CPU profiles in the folder `profiles`;
 // `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full, is written
 // into docs/benchmarks.md.
 import { mkdtempSync, rmSync } from "node:fs";
@@ -68,7 +68,9 @@ function readOptions(args: readonly string[]) {
   const [keys, minutes] = [numberOf("keys"), numberOf("minutes")];
   const [profile, quick] = ["profile", "quick"].map((word) => args.includes(word)) as [boolean, boolean];
   const before = args.find((arg) => arg.startsWith("before="))?.slice("before=".length);
-  const known = new Set([...names, "profile", "quick", `before=${before}`, `keys=${keys}`, `minutes=${minutes}`]);
+  const only = args.find((arg) => arg.startsWith("only="))?.slice("only=".length);
+  const withValue = [`before=${before}`, `only=${only}`, `keys=${keys}`, `minutes=${minutes}`];
+  const known = new Set([...names, "profile", "quick", ...withValue]);
   const unknown = args.filter((arg) => !known.has(arg));
   if (unknown.length > 0) {
     console.error(`not known: ${unknown.join(", ")}; sections are ${Object.keys(sections).join(", ")}`);
@@ -85,6 +87,7 @@ function readOptions(args: readonly string[]) {
       coldMinutes: Number(minutes ?? 1.25),
       profile,
       before,
+      only: only?.split(","),
     },
   };
 }

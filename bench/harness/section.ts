@@ -41,5 +41,7 @@ export interface Bench {
   readonly profile: boolean;
   /** The folder of an earlier build. */
   readonly before: string | undefined;
+  /** Names of figures: a section that can leave out the others does. Absent: all. */
+  readonly only: readonly string[] | undefined;
   atEnd(step: () => unknown): void;
 }

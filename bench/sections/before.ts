@@ -58,13 +58,15 @@ export const before: Section<Kind> = {
       ["workers", async () => ({ LATCHKEY_WORKERS: "2" })],
       ["", async () => ({})],
     ];
-    const left = new Set(Object.keys(kinds) as Kind[]);
+    const left = new Set((bench.only ?? Object.keys(kinds)) as Kind[]);
     for (const [prefix, environmentOf] of setUps) {
+      const chosen = [...left].filter((kind) => kind.startsWith(prefix));
+      if (chosen.length === 0) continue;
       // Workers and load share all cores, as there is no core for each.
       const pinned = prefix !== "workers";
       const earlier = await startLatchkey(bench, { program, pinned, environment: await environmentOf() });
       const now = await startLatchkey(bench, { pinned, environment: await environmentOf() });
-      for (const kind of [...left].filter((each) => each.startsWith(prefix))) {
+      for (const kind of chosen) {
         left.delete(kind);
         const { what, loadOf } = kinds[kind];
         const { table, cpuRatio } = await compare(
