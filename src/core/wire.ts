@@ -13,17 +13,25 @@ import { Forbidden, RootKeyRefused } from "../domain/root-key.ts";
 import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
+import type { SettledCharge } from "../store/usage-ledger.ts";
+import type { WireCharge } from "./wire-charges.ts";
 
 /* What goes over the internal streams, to and from our own values: calls in general, and permits. */
 
 /** A call as it is sent: one of several kinds. */
-export type Question = NonNullable<MessageInitShape<typeof CallSchema>["question"]>;
+type SentQuestion = NonNullable<MessageInitShape<typeof CallSchema>["question"]>;
+/** A call. Charges are sent as columns. */
+export type Question =
+  | Exclude<SentQuestion, { case: undefined }>
+  | { readonly case: "charge"; readonly value: WireCharge };
 /** A call as it was received. */
 export type ReceivedQuestion = WireCall["question"];
 /** An answer as it is sent. */
 export type Answered = NonNullable<MessageInitShape<typeof AnswerSchema>["answer"]>;
-/** An answer as it was received. */
-export type ReceivedAnswer = LinkResponse["answers"][number]["answer"];
+/** An answer as it was received. Charges that were settled come as columns. */
+export type ReceivedAnswer =
+  | LinkResponse["answers"][number]["answer"]
+  | { readonly case: "charge"; readonly value: SettledCharge };
 
 type Kind = NonNullable<ReceivedAnswer["case"]>;
 type ValueOf<Wanted extends Kind> = Extract<ReceivedAnswer, { case: Wanted }>["value"];

@@ -50,8 +50,8 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
     return this.#submit(counters[1] ?? counters[0], spendRequest(counters, cost)) as Promise<Spend>;
   }
 
-  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome> {
-    return this.#submit(subject, { runs, expiresAtMs, isSpend: false }) as Promise<ChargeOutcome>;
+  charge(subject: string, run: ChargeRun, expiresAtMs: number): Promise<ChargeOutcome> {
+    return this.#submit(subject, { run, expiresAtMs, isSpend: false }) as Promise<ChargeOutcome>;
   }
 
   drained(): Promise<void> {
@@ -95,18 +95,18 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
 
 /** What one caller wants: a verification, or an edge for its own callers. */
 interface ChargeRequest {
-  readonly runs: readonly ChargeRun[];
+  readonly run: ChargeRun;
   readonly expiresAtMs: number;
-  /** Whether it is a verification, which wants the `Spend` of its only run. */
+  /** Whether it is a verification, which wants a `Spend`. */
   readonly isSpend: boolean;
 }
 
 /** One use of a caller in this process. All of them share it: an object for each would cost time. */
-const oneUse: ChargeRequest = { runs: [{ cost: 1, count: 1 }], expiresAtMs: Number.POSITIVE_INFINITY, isSpend: true };
+const oneUse: ChargeRequest = { run: { cost: 1, count: 1 }, expiresAtMs: Number.POSITIVE_INFINITY, isSpend: true };
 
 function spendRequest([own, shared]: SpentCounters, cost: number): ChargeRequest {
   if (shared === undefined && cost === 1) return oneUse;
-  return { ...oneUse, runs: [shared === undefined ? { cost, count: 1 } : { own, cost, count: 1 }] };
+  return { ...oneUse, run: shared === undefined ? { cost, count: 1 } : { own, cost, count: 1 } };
 }
 
 /**
@@ -146,24 +146,19 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
     });
   }
 
-  /** A caller is never split: one with too many runs is alone. */
-  #hasRoomFor({ runs }: ChargeRequest): boolean {
-    const { key, charges } = this;
-    const last = charges[charges.length - 1];
-    if (last === undefined || charges.length + runs.length <= runsMax) return true;
-    return charges.length + runs.length - 1 <= runsMax && isRunOf(last, runs[0] as ChargeRun, key);
+  #hasRoomFor({ run }: ChargeRequest): boolean {
+    const last = this.charges[this.charges.length - 1];
+    return last === undefined || this.charges.length < runsMax || isRunOf(last, run, this.key);
   }
 
   #add(caller: Caller): void {
     const { key, charges } = this;
-    const { runs, expiresAtMs } = caller.request;
+    const { run, expiresAtMs } = caller.request;
     this.#callers.push(caller);
     if (expiresAtMs < this.#expiresAtMs) this.#expiresAtMs = expiresAtMs;
-    for (const run of runs) {
-      const last = charges[charges.length - 1];
-      if (last !== undefined && isRunOf(last, run, key)) last.count += run.count;
-      else charges.push(chargeOf(run, key));
-    }
+    const last = charges[charges.length - 1];
+    if (last !== undefined && isRunOf(last, run, key)) last.count += run.count;
+    else charges.push(chargeOf(run, key));
   }
 
   /** The callers beyond the most runs of a batch, as an entry of their own: to be queued when this one is taken. */
@@ -197,29 +192,18 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
 
   /** Each caller gets its part of what was granted, in order, with what remained after it. */
   resolve(results: readonly ChargeResult[]): void {
-    // The charge that the next run belongs to, and how many of its callers are in front of that run.
+    // The charge that the next caller belongs to, and how many uses of it are in front of that caller.
     let at = 0;
     let before = 0;
-    /** Moves on behind a run of so many callers. Answers how many are in front of it. */
-    const pass = (count: number): number => {
+    for (const { request, resolve } of this.#callers) {
+      const { cost, count } = request.run;
       if (before === this.charges[at]?.count) {
         at++;
         before = 0;
       }
+      const result = results[at] as ChargeResult;
+      resolve(request.isSpend ? spendOf(result, cost, before) : partOf(result, cost, before, count));
       before += count;
-      return before - count;
-    };
-    for (const { request, resolve } of this.#callers) {
-      if (request.isSpend) {
-        const inFront = pass(1);
-        resolve(spendOf(results[at] as ChargeResult, (request.runs[0] as ChargeRun).cost, inFront));
-        continue;
-      }
-      const parts = request.runs.map(({ cost, count }) => {
-        const inFront = pass(count);
-        return partOf(results[at] as ChargeResult, cost, inFront, count);
-      });
-      resolve({ outcome: "executed", results: parts });
     }
     this.#waitingRoom.leave(this.#callers.length);
   }

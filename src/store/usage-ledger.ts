@@ -18,22 +18,19 @@ export interface UsageLedger {
 /** The counters, as a coordinator uses them for its edges. */
 export interface ChargeLedger {
   /**
-   * Charges callers that are all charged on the counter `subject`, in order: see `UsageEngine`. Resolves after COMMIT. It
-   * is not executed after `expiresAtMs` of monotonic time. Throws `Unavailable` if it is unknown what was taken: each
-   * cost at most once.
+   * Charges callers on the counter `subject`: see `UsageEngine`. Resolves after COMMIT. It is not executed after
+   * `expiresAtMs` of monotonic time. Throws `Unavailable` if it is unknown what was taken: each cost at most once.
    */
-  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome>;
+  charge(subject: string, run: ChargeRun, expiresAtMs: number): Promise<ChargeOutcome>;
 }
 
 /** Callers that came one after the other, for the same cost from the same counters. */
 export interface ChargeRun extends CostRun {
-  /** The counter that pays beside the one of the whole charge, which is then the shared one. Absent: there is none. */
+  /** The counter that pays beside the one that they are charged on, which is then the shared one. Absent: there is none. */
   readonly own?: string | undefined;
 }
 
-export type ChargeOutcome =
-  /** One result per run. */
-  { readonly outcome: "executed"; readonly results: readonly ChargeResult[] } | { readonly outcome: "notExecuted" };
+export type ChargeOutcome = ChargeResult | { readonly outcome: "notExecuted" };
 
 /** The counters in a storage engine: many charges per commit. */
 export interface UsageEngine {
@@ -80,7 +77,7 @@ export type ChargeResult =
   | { readonly outcome: "missing" }
   | { readonly outcome: "failed"; readonly reason: string };
 
-/** Most runs of one charge, and of one counter in one commit. More would keep the counter locked for long. */
+/** Most runs of one counter in one commit. More would keep the counter locked for long. */
 export const runsMax = 100;
 
 /**

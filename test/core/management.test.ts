@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { LinkRequestSchema } from "../../gen/latchkey/core/v2/core_pb.js";
 import { ListKeysResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { sha256 } from "../../src/ambient/crypto.ts";
+import { toWireCalls } from "../../src/core/remote/unsent-calls.ts";
 import type { Unavailable } from "../../src/domain/unavailable.ts";
 import { sampleOwner } from "../contract/owner-cases.ts";
 import { createKey, createOwner } from "../support/manage.ts";
@@ -176,7 +177,7 @@ describe("a coordinator", () => {
     for (let i = 0; i < 100; i++) await createKey(store.management, realKey({ apiId: "large", meta: metaOf(4096) }));
     const stream = openRawStream(address);
     const body = Buffer.from(JSON.stringify({ apiId: "large", limit: 100 }));
-    stream.send({ calls: [{ id: 1, question: managementCall({ method: "KeysService/ListKeys", body }) }] });
+    stream.ask({ id: 1, question: managementCall({ method: "KeysService/ListKeys", body }) });
     await vi.waitFor(() => expect(stream.answers.some(({ answer }) => answer.case === "management")).toBe(true));
     const pieces = stream.answers.map(({ id, answer }) => {
       expect(id).toBe(1);
@@ -205,7 +206,7 @@ describe("a coordinator", () => {
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(before + 12));
     const body = Buffer.from(JSON.stringify({ apiId: "late" }));
     const question = managementCall({ method: "ApisService/CreateApi", body, timeLeftMs: 100 });
-    stream.send({ seenTimeMs: timeMs, seenAgeMs: 0, calls: [{ id: 1, question }] });
+    stream.send({ seenTimeMs: timeMs, seenAgeMs: 0, ...toWireCalls([{ id: 1, question }]) });
     expect((await stream.answered).case).toBe("notExecuted");
     expect(change).not.toHaveBeenCalled();
   });
@@ -218,7 +219,7 @@ describe("a message that one side does not know", () => {
     // A call with the id 1 and a question in field 100, then one that is known.
     const known = toBinary(
       LinkRequestSchema,
-      create(LinkRequestSchema, { calls: [{ id: 2, question: managementCall() }] }),
+      create(LinkRequestSchema, toWireCalls([{ id: 2, question: managementCall() }])),
     );
     const unknown = Buffer.from([0x0a, 0x06, 0x08, 0x01, 0xa2, 0x06, 0x01, 0x00]);
     stream.sendBytes(Buffer.concat([unknown, known]));

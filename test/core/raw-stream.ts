@@ -8,6 +8,9 @@ import {
   LinkResponseSchema,
   type PermitAskSchema,
 } from "../../gen/latchkey/core/v2/core_pb.js";
+import { toWireCalls } from "../../src/core/remote/unsent-calls.ts";
+import type { Question, ReceivedAnswer } from "../../src/core/wire.ts";
+import { fromWireSettled } from "../../src/core/wire-charges.ts";
 
 /** A client of the internal service without our link: raw bytes, answers as they come. */
 export function openRawStream(address: string, authorization?: string) {
@@ -23,10 +26,11 @@ export function openRawStream(address: string, authorization?: string) {
   );
   const messages: LinkResponse[] = [];
   const heartbeats: LinkResponse[] = [];
-  const answered = Promise.withResolvers<LinkResponse["answers"][number]["answer"]>();
+  const answered = Promise.withResolvers<ReceivedAnswer>();
   stream.on("data", (message: LinkResponse) => {
-    if (message.answers[0] !== undefined) answered.resolve(message.answers[0].answer);
-    const isHeartbeat = message.answers.length + message.recalls.length + message.changes.length === 0;
+    const answers = answersOf(message);
+    if (answers[0] !== undefined) answered.resolve(answers[0].answer);
+    const isHeartbeat = answers.length + message.recalls.length + message.changes.length === 0;
     (isHeartbeat && messages.length > 0 ? heartbeats : messages).push(message);
   });
   stream.on("error", () => {});
@@ -40,7 +44,11 @@ export function openRawStream(address: string, authorization?: string) {
     /** The first answer. */
     answered: answered.promise,
     get answers() {
-      return messages.flatMap(({ answers }) => answers);
+      return messages.flatMap(answersOf);
+    },
+    /** Makes calls as an edge does. */
+    ask(...calls: { id: number; question: Question }[]): void {
+      this.send(toWireCalls(calls));
     },
     send(request: MessageInitShape<typeof LinkRequestSchema>): void {
       stream.write(Buffer.from(toBinary(LinkRequestSchema, create(LinkRequestSchema, request))));
@@ -49,6 +57,10 @@ export function openRawStream(address: string, authorization?: string) {
     end: () => void stream.end(),
     cancel: () => stream.cancel(),
   };
+}
+
+function answersOf({ answers, settled }: LinkResponse): { id: number; answer: ReceivedAnswer }[] {
+  return [...answers, ...[...fromWireSettled(settled)].map(([id, answer]) => ({ id, answer }))];
 }
 
 /** A call for permits. */

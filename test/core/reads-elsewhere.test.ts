@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from "vitest";
-import { toWireCharge } from "../../src/core/wire-charges.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey } from "../support/manage.ts";
@@ -57,11 +56,11 @@ describe("a call that waits to be sent", () => {
   it("is dropped when its caller has given up", async () => {
     const { coordinator, link } = await setUpLink();
     let isWanted = true;
-    const question = toWireCharge("k", [{ cost: 1, count: 1 }]);
+    const question = { case: "charge", value: { subject: "k", cost: 1, count: 1 } } as const;
     const charged = link.call(question, { isWanted: () => isWanted });
     isWanted = false;
     await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });
     void link.call(question).catch(() => {});
-    await vi.waitFor(() => expect(coordinator.requests.flatMap(({ calls }) => calls)).toHaveLength(1));
+    await vi.waitFor(() => expect(coordinator.requests.flatMap(({ charges }) => charges?.ids ?? [])).toHaveLength(1));
   });
 });

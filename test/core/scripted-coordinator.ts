@@ -97,7 +97,7 @@ export class ScriptedCoordinator {
     this.#streams.add(stream);
     this.authorizations.push(stream.metadata.get("authorization"));
     stream.on("data", (request: LinkRequest) => {
-      const isGreeting = request.calls.length === 0;
+      const isGreeting = request.calls.length === 0 && request.charges === undefined;
       (isGreeting ? this.greetings : this.requests).push(request);
     });
     stream.on("error", () => {});

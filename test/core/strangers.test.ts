@@ -77,10 +77,10 @@ async function setUp() {
   const read = [vi.spyOn(store.keys, "findByDigest"), vi.spyOn(store.changes, "read")];
   const open = () => openRawStream(coordinator.address, `Bearer ${sharedSecret}`);
   const other = open();
-  const ask = (id: number) => other.send({ calls: [{ id, question: charge(keyId, 1) }] });
+  const ask = (id: number) => other.ask({ id, question: charge(keyId, 1) });
   const remaining = (id: number) => {
     const { case: kind, value } = other.answers.find((answer) => answer.id === id)?.answer ?? {};
-    return kind === "charge" ? value?.results[0]?.outcome.value : undefined;
+    return kind === "charge" ? value : undefined;
   };
   ask(1);
   await vi.waitFor(() => expect(remaining(1)).toMatchObject({ granted: 1, remaining: 4 }), { interval: 5 });
@@ -92,18 +92,37 @@ describe("what no edge of ours sends", () => {
   it.each(Object.entries(impossible))("fails alone and reaches nothing: %s", async (_, calls) => {
     const { open, ask, remaining, asked, charged } = await setUp();
     const stranger = open();
-    stranger.send({ calls: calls.map(([, question], id) => ({ id: id + 1, ...(question && { question }) })) });
+    for (const [at, [, question]] of calls.entries()) {
+      if (question === undefined) stranger.send({ calls: [{ id: at + 1 }] });
+      else stranger.ask({ id: at + 1, question });
+    }
     await vi.waitFor(() => expect(stranger.answers.length).toBe(calls.length), { interval: 5 });
     const kinds = new Map(stranger.answers.map(({ id, answer }) => [id, answer.case]));
     const outcomes = calls.map(([name], id) => [name, kinds.get(id + 1)]);
     expect(outcomes).toEqual(calls.map(([name]) => [name, "unknown"]));
     expect(asked.map((method) => method.mock.calls)).toEqual(asked.map(() => []));
     // Both streams go on.
-    stranger.send({ calls: [{ id: 1000, question: managementCall() }] });
+    stranger.ask({ id: 1000, question: managementCall() });
     await vi.waitFor(() => expect(stranger.answers.at(-1)?.answer.case).toBe("management"), { interval: 5 });
     ask(2);
     await vi.waitFor(() => expect(remaining(2)).toMatchObject({ granted: 1, remaining: 3 }), { interval: 5 });
     expect(charged.map(({ count }) => count)).toEqual([1, 1]);
+  });
+
+  it("is a charge whose columns are too short: it fails alone", async () => {
+    const { open, charged } = await setUp();
+    const stranger = open();
+    const columns = { subjects: ["k", "l"], owns: ["", "m"], costs: [1, 1], counts: [1] };
+    stranger.send({ charges: { ids: [1, 2, 3], ...columns } });
+    await vi.waitFor(() => expect(stranger.answers.length).toBe(3), { interval: 5 });
+    expect(new Map(stranger.answers.map(({ id, answer }) => [id, answer.case]))).toEqual(
+      new Map([
+        [1, "missing"],
+        [2, "unknown"],
+        [3, "unknown"],
+      ]),
+    );
+    expect(charged.map(({ subject }) => subject)).toEqual([expect.any(String), "k"]);
   });
 
   it("is none of these", async () => {
@@ -123,8 +142,10 @@ describe("what no edge of ours sends", () => {
     const { open } = await setUp();
     for (const [name, question] of possible) {
       const stream = open();
-      stream.send({ calls: [{ id: 1, question }] });
-      expect([name, (await stream.answered).case]).toEqual([name, question.case]);
+      stream.ask({ id: 1, question });
+      // Of a counter that is not there.
+      const expected = question.case === "charge" ? "missing" : question.case;
+      expect([name, (await stream.answered).case]).toEqual([name, expected]);
     }
   });
 
@@ -134,12 +155,12 @@ describe("what no edge of ours sends", () => {
     for (const [index, error] of [new RangeError("too long"), new TypeError("not a function")].entries()) {
       vi.spyOn(store.keys, "findByDigest").mockRejectedValueOnce(error);
       const [id, nextId] = [2 * index + 1, 2 * index + 2];
-      edge.send({ calls: [{ id, question: lookup(digest) }] });
+      edge.ask({ id, question: lookup(digest) });
       const answer = (of: number) => edge.answers.find((each) => each.id === of)?.answer;
       const failure = { case: "failure", value: { reason: "the coordinator has failed" } };
       await vi.waitFor(() => expect(answer(id)).toMatchObject(failure), { interval: 5 });
       // The same stream goes on.
-      edge.send({ calls: [{ id: nextId, question: lookup(digest) }] });
+      edge.ask({ id: nextId, question: lookup(digest) });
       await vi.waitFor(() => expect(answer(nextId)?.case).toBe("lookup"), { interval: 5 });
     }
   });

@@ -115,7 +115,7 @@ describe("local limits of edges without Redis", () => {
     await Promise.all(
       impossibleReports.map(async ([, question]) => {
         const stream = openRawStream(address);
-        stream.send({ calls: [{ id: 1, question }] });
+        stream.ask({ id: 1, question });
         await Promise.race([stream.ended, stream.answered]);
       }),
     );

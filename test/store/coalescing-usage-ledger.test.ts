@@ -198,7 +198,7 @@ describe("CoalescingUsageLedger", () => {
   it("gives back the place of a charge that came too late, once", async () => {
     const room = new CountingRoom(1000);
     const { engine, ledger, clock } = setUp({ a: 9, b: 9 }, room);
-    const uses = [{ cost: 1, count: 1 }];
+    const uses = { cost: 1, count: 1 };
     const first = ledger.spend(["a"], 1);
     await nextTurn();
     const expiresAtMs = clock.monotonicMs();

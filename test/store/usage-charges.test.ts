@@ -14,11 +14,8 @@ const rejected = (reason: Error) => ({ status: "rejected", reason });
 
 describe("a charge for several uses", () => {
   const never = Number.POSITIVE_INFINITY;
-  const uses = (count: number) => [{ cost: 1, count }];
-  const settled = (granted: number, remaining: number) => ({
-    outcome: "executed",
-    results: [{ outcome: "settled", granted, remaining }],
-  });
+  const uses = (count: number) => ({ cost: 1, count });
+  const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
   const notExecuted = { outcome: "notExecuted" };
 
   it("shares one commit with other charges and single uses of the counter, which get their parts in order", async () => {
@@ -90,7 +87,7 @@ describe("a charge for several uses", () => {
     const missing = ledger.charge("gone", uses(2), never);
     await nextTurn();
     await engine.finish();
-    expect(await missing).toEqual({ outcome: "executed", results: [{ outcome: "missing" }] });
+    expect(await missing).toEqual({ outcome: "missing" });
   });
 
   it("whose commit has an unknown outcome rejects with Unavailable", async () => {
@@ -126,8 +123,7 @@ describe("a charge for several uses", () => {
         for (const { wanted, got } of calls) {
           const answer = await got;
           if (answer.outcome === "notExecuted") continue;
-          const part = answer.outcome === "executed" ? answer.results[0] : answer;
-          const { granted = answer.outcome === "spent" ? 1 : 0, remaining } = part as Partial<SettledCharge>;
+          const { granted = answer.outcome === "spent" ? 1 : 0, remaining } = answer as Partial<SettledCharge>;
           expect(granted).toBe(Math.min(wanted, left));
           left -= granted;
           expect(remaining).toBe(left);

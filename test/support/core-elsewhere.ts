@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Answer, AnswerSchema, type Call, CallSchema } from "../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../src/ambient/ambient.ts";
+import { toWireCalls } from "../../src/core/remote/unsent-calls.ts";
 import { requireAnswer } from "../../src/core/wire.ts";
 import {
   fromWireCarriedOut,
@@ -21,8 +22,8 @@ export function coreElsewhere(
   return {
     manages: {
       async carryOut(call) {
-        const asked = { id: 1, question: toWireManagement(call) };
-        const { question } = fromBinary(CallSchema, toBinary(CallSchema, create(CallSchema, asked))) as Call;
+        const { calls } = toWireCalls([{ id: 1, question: toWireManagement(call) }]);
+        const { question } = fromBinary(CallSchema, toBinary(CallSchema, create(CallSchema, calls[0]))) as Call;
         if (question.case !== "management") throw new Error("it was sent as something else");
         const answer = await carryOut(fromWireManagement(question.value), deps.management);
         if (answer === undefined) throw new Error("there is no such method");

@@ -9,12 +9,13 @@ import { PendingCalls } from "../../link/pending-calls.ts";
 import type { OnRecall } from "../../ratelimit/permit-channel.ts";
 import type { Change } from "../../store/changes.ts";
 import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
+import { fromWireSettled } from "../wire-charges.ts";
 import { fromWireChange } from "../wire-feed.ts";
 import { bytesOf } from "../wire-size.ts";
 import { AnswerPieces } from "./answer-pieces.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
-import type { Unsent, UnsentCall } from "./unsent-calls.ts";
+import { toWireCalls, type Unsent, type UnsentCall } from "./unsent-calls.ts";
 
 export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
   /** `host:port`, `https://host:port` for TLS, or `unix:path` for the main process of this worker. */
@@ -146,7 +147,7 @@ export class CoordinatorLink {
         bytes += bytesOf(calls[count++]?.question);
       }
       const sent = calls.splice(0, count).filter((call) => this.#isStillWanted(call));
-      this.#write({ calls: sent.map(({ id, question }) => ({ id, question })), ...seen });
+      this.#write({ ...toWireCalls(sent), ...seen });
     }
     if (calls.length === 0) this.#unsent = undefined;
   }
@@ -192,6 +193,7 @@ export class CoordinatorLink {
       const whole = this.#pieces.add(id, answer);
       if (whole !== undefined) this.#calls.resolve(id, whole);
     }
+    for (const [id, settled] of fromWireSettled(response.settled)) this.#calls.resolve(id, settled);
     for (const subject of response.recalls) this.#options.onRecall(subject);
     this.#onStatus(response);
   }

@@ -35,9 +35,9 @@ export class Coordinators {
    * Makes a call once. Rejects with `NotExecuted` if it was not sent and never will be, and with `Unavailable` if its
    * outcome is unknown: then it must not be made again, unless it only reads.
    */
-  async callOnce(key: string, question: Question, options?: CallOptions): Promise<ReceivedAnswer> {
+  callOnce(key: string, question: Question, options?: CallOptions): Promise<ReceivedAnswer> {
     const link = this.preferred(key, (link) => link.hasLedger)?.link;
-    if (link === undefined) throw new NotExecuted("no coordinator with a ledger can be reached");
+    if (link === undefined) return Promise.reject(new NotExecuted("no coordinator with a ledger can be reached"));
     return link.call(question, options);
   }
 

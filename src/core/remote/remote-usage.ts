@@ -1,19 +1,12 @@
-import { withTimeout } from "../../ambient/with-timeout.ts";
+import { whenPassed } from "../../ambient/with-timeout.ts";
 import type { Deadline } from "../../domain/deadlines.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Spend } from "../../domain/verification.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
-import {
-  type ChargeResult,
-  type ChargeRun,
-  runsMax,
-  type SpentCounters,
-  spendOf,
-  type UsageLedger,
-} from "../../store/usage-ledger.ts";
-import { fromWireOutcome, toWireCharge } from "../wire-charges.ts";
+import { type ChargeResult, type SpentCounters, spendOf, type UsageLedger } from "../../store/usage-ledger.ts";
+import { fromWireOutcome } from "../wire-charges.ts";
 import type { Coordinators } from "./coordinators.ts";
 
 const tooLate = () => new Unavailable("the charge was not answered in time");
@@ -25,14 +18,14 @@ interface RemoteUsageDeps {
 }
 
 /**
- * Uses counters at the coordinator. All uses of a counter in one turn of the event loop become one charge, and at the
- * coordinator those of all edges. Uses with two counters gather at the one that they share. A charge whose answer is lost
- * is unknown: it is never sent again.
+ * Uses counters at the coordinator. Equal uses of a counter that follow each other in one turn of the event loop become one
+ * charge, and at the coordinator those of all edges. Uses with two counters gather at the one that they share. A charge whose
+ * answer is lost is unknown: it is never sent again.
  */
 export class RemoteUsage implements UsageLedger {
   readonly #deps: RemoteUsageDeps;
   readonly #endOfTurn = new EndOfTurn(() => this.#send());
-  /** The charges of this turn in the order in which they are sent: for one subject several if it has many runs. */
+  /** The charges of this turn, in the order in which they are sent. */
   #unsent: UnsentCharge[] = [];
   /** The last one of each subject. */
   readonly #joinable = new Map<string, UnsentCharge>();
@@ -56,53 +49,63 @@ export class RemoteUsage implements UsageLedger {
   }
 
   #addCaller(subject: string, own: string | undefined, cost: number, caller: Caller): void {
-    let charge = this.#joinable.get(subject);
-    const last = charge?.runs.at(-1);
-    if (charge !== undefined && last !== undefined && last.own === own && last.cost === cost) last.count++;
-    else {
-      if (charge === undefined || charge.runs.length >= runsMax) {
-        charge = { subject, runs: [], callers: [] };
-        this.#unsent.push(charge);
-        this.#joinable.set(subject, charge);
-      }
-      charge.runs.push({ own, cost, count: 1 });
+    const last = this.#joinable.get(subject);
+    if (last !== undefined && last.own === own && last.cost === cost) {
+      last.callers.push(caller);
+      return;
     }
-    charge.callers.push(caller);
+    const charge = { subject, own, cost, callers: [caller], isWanted: true };
+    this.#unsent.push(charge);
+    this.#joinable.set(subject, charge);
   }
 
+  /** One timer for all charges of a turn: one for each would cost as much as the charge. */
   #send(): void {
-    const unsent = this.#unsent;
+    const { coordinators, newDeadline } = this.#deps;
+    const charges = this.#unsent;
     this.#unsent = [];
     this.#joinable.clear();
-    for (const charge of unsent) void this.#charge(charge);
+    let unanswered = charges.length;
+    const settle = (charge: UnsentCharge, answer: () => void) => {
+      if (!charge.isWanted) return;
+      charge.isWanted = false;
+      if (--unanswered === 0) stopTimer();
+      try {
+        answer();
+      } catch (error) {
+        rejectAll(charge, error);
+      }
+      this.#leave(charge);
+    };
+    const stopTimer = whenPassed(newDeadline(), () => {
+      for (const charge of charges) settle(charge, () => rejectAll(charge, tooLate()));
+    });
+    for (const charge of charges) {
+      const { subject, own, cost, callers } = charge;
+      const run = { own, cost, count: callers.length };
+      const question = { case: "charge", value: { subject, ...run } } as const;
+      coordinators.call(subject, question, { isWanted: () => charge.isWanted }).then(
+        (answer) => settle(charge, () => resolveAll(charge, fromWireOutcome(answer, run))),
+        (error: unknown) => settle(charge, () => rejectAll(charge, error)),
+      );
+    }
   }
 
-  async #charge({ subject, runs, callers }: UnsentCharge): Promise<void> {
-    const { coordinators, waitingRoom, newDeadline } = this.#deps;
-    let isWanted = true;
-    try {
-      const called = coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
-      const outcome = fromWireOutcome(await withTimeout(called, newDeadline(), tooLate), runs);
-      if (outcome.outcome === "notExecuted")
-        throw new Unavailable("the use came too late and was not charged", { nothingDone: true });
-      answerCallers(callers, runs, outcome.results);
-    } catch (error) {
-      for (const { reject } of callers) reject(error);
-    } finally {
-      isWanted = false;
-      waitingRoom.leave(callers.length);
-      const left = (this.#waiting.get(subject) ?? 0) - callers.length;
-      if (left > 0) this.#waiting.set(subject, left);
-      else this.#waiting.delete(subject);
-    }
+  #leave({ subject, callers }: UnsentCharge): void {
+    this.#deps.waitingRoom.leave(callers.length);
+    const left = (this.#waiting.get(subject) ?? 0) - callers.length;
+    if (left > 0) this.#waiting.set(subject, left);
+    else this.#waiting.delete(subject);
   }
 }
 
 interface UnsentCharge {
   readonly subject: string;
-  readonly runs: (ChargeRun & { count: number })[];
-  /** The callers of all runs, in order. */
+  readonly own: string | undefined;
+  readonly cost: number;
   readonly callers: Caller[];
+  /** Whether its callers still wait. */
+  isWanted: boolean;
 }
 
 interface Caller {
@@ -110,10 +113,10 @@ interface Caller {
   readonly reject: (error: unknown) => void;
 }
 
-function answerCallers(callers: readonly Caller[], runs: readonly ChargeRun[], results: readonly ChargeResult[]): void {
-  let next = 0;
-  runs.forEach(({ cost, count }, i) => {
-    for (let before = 0; before < count; before++)
-      callers[next++]?.resolve(spendOf(results[i] as ChargeResult, cost, before));
-  });
+function resolveAll({ callers, cost }: UnsentCharge, result: ChargeResult): void {
+  for (const [before, { resolve }] of callers.entries()) resolve(spendOf(result, cost, before));
+}
+
+function rejectAll({ callers }: UnsentCharge, error: unknown): void {
+  for (const { reject } of callers) reject(error);
 }

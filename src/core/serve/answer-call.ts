@@ -16,7 +16,6 @@ import {
   rootKeyMax,
   toWirePermits,
 } from "../wire.ts";
-import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, plainPosition, toWireNews } from "../wire-feed.ts";
 import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
@@ -83,10 +82,6 @@ export async function answerCall(
       const asOf = feedKnownTo(core);
       const owner = await core.keys.findOwner(ownerId);
       return { case: "owner", value: { ...(owner && { owner: toWireOwner(owner) }), ...asOf } };
-    }
-    case "charge": {
-      const { subject, runs } = fromWireCharge(question.value);
-      return isLate ? notExecuted : toWireOutcome(await core.usage.charge(subject, runs, expiresAtMs));
     }
     case "feed": {
       const since = question.value.since && checkPosition(plainPosition(question.value.since));

@@ -6,7 +6,9 @@ import type {
   ManagementAnswerSchema,
 } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Change } from "../../store/changes.ts";
+import type { SettledCharge } from "../../store/usage-ledger.ts";
 import type { Answered } from "../wire.ts";
+import { SettledColumns } from "../wire-charges.ts";
 import { toWireChange } from "../wire-feed.ts";
 import { bytesOf } from "../wire-size.ts";
 
@@ -33,6 +35,7 @@ export class Outbox {
   /** Calls without an answer. */
   #asked = 0;
   #answers: Answer[] = [];
+  #settled = new SettledColumns();
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
   #longBytes = 0;
@@ -61,7 +64,18 @@ export class Outbox {
       this.#long.push({ id, answer: answer.value ?? {}, message });
       this.#longBytes += message.length;
     } else this.#answers.push({ id, answer });
-    if (this.#answers.length > unsentMax || this.#longBytes > longBytesMax)
+    this.#onAnswer();
+  }
+
+  answerSettled(id: number, settled: SettledCharge): void {
+    this.#asked--;
+    this.#settled.add(id, settled);
+    this.#onAnswer();
+  }
+
+  #onAnswer(): void {
+    const unsent = this.#answers.length + this.#settled.ids.length;
+    if (unsent > unsentMax || this.#longBytes > longBytesMax)
       this.close(new Error("the edge does not take its answers"));
     this.wake();
   }
@@ -110,8 +124,10 @@ export class Outbox {
     }
     const answers = [...this.#answers.splice(0, count), ...this.#takePiece()];
     const changes = this.#changes;
-    const response = { answers, recalls: [...this.recalls], changes, changesNumber: this.#changesNumber };
+    const settled = this.#settled;
+    const response = { answers, settled, recalls: [...this.recalls], changes, changesNumber: this.#changesNumber };
     this.recalls.clear();
+    this.#settled = new SettledColumns();
     this.#changes = [];
     this.#isBeatDue = false;
     return response;
@@ -131,7 +147,7 @@ export class Outbox {
   }
 
   get #isEmpty(): boolean {
-    const isSent = this.#answers.length === 0 && this.#long.length === 0;
+    const isSent = this.#answers.length === 0 && this.#settled.ids.length === 0 && this.#long.length === 0;
     return isSent && this.recalls.size === 0 && this.#changes.length === 0;
   }
 }

@@ -1,12 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
+import type { Call, Charges, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { createPacedWarning } from "../../ambient/paced-lines.ts";
 import { Forbidden, RootKeyRefused } from "../../domain/root-key.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
+import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
 import { InvalidMessage, toWireFailure } from "../wire.ts";
-import { answerCall, type ServedCore } from "./answer-call.ts";
+import { fromWireCharges, toWireOutcome } from "../wire-charges.ts";
+import { answerCall, type CallContext, type ServedCore } from "./answer-call.ts";
 import { AskAge } from "./ask-age.ts";
 import type { FrontStreams } from "./front-streams.ts";
 import { Outbox } from "./outbox.ts";
@@ -66,6 +68,8 @@ export async function* serveFront(
         const expiresAtMs = age.expiresAtMs(request, nowMs);
         outbox.onChangesSeen(request.changesSeen);
         for (const call of request.calls) answer(call, expiresAtMs, nowMs);
+        for (let at = 0; request.charges && at < request.charges.ids.length; at++)
+          charge(request.charges, at, expiresAtMs, nowMs);
       }
       outbox.close();
     } catch (error) {
@@ -77,14 +81,38 @@ export async function* serveFront(
     outbox.expectAnswer();
     answerCall(question, core, { permits, expiresAtMs, nowMs }).then(
       (answered) => outbox.answer(id, answered),
-      (error: unknown) => {
-        // That call alone fails: an edge of another version may know more than this coordinator.
-        if (error instanceof InvalidMessage) warnInvalid(() => ({ kind: question.case, reason: error.message }));
-        else if (!(error instanceof Unavailable || error instanceof RootKeyRefused || error instanceof Forbidden)) {
-          log.error("a call of an edge failed", error, { kind: question.case });
-        }
-        outbox.answer(id, toWireFailure(error));
-      },
+      (error: unknown) => fail(id, question.case, error),
     );
   }
+
+  /** The charge at this place of the columns. */
+  function charge(charges: Charges, at: number, expiresAtMs: number, nowMs: number): void {
+    const id = charges.ids[at] as number;
+    outbox.expectAnswer();
+    answerCharge(charges, at, core.usage, { expiresAtMs, nowMs }).then(
+      (outcome) => {
+        if (outcome.outcome === "settled") outbox.answerSettled(id, outcome);
+        else outbox.answer(id, toWireOutcome(outcome));
+      },
+      (error: unknown) => fail(id, "charge", error),
+    );
+  }
+
+  /** That call alone fails: an edge of another version may know more than this coordinator. */
+  function fail(id: number, kind: string | undefined, error: unknown): void {
+    if (error instanceof InvalidMessage) warnInvalid(() => ({ kind, reason: error.message }));
+    else if (!(error instanceof Unavailable || error instanceof RootKeyRefused || error instanceof Forbidden)) {
+      log.error("a call of an edge failed", error, { kind });
+    }
+    outbox.answer(id, toWireFailure(error));
+  }
+}
+
+type Times = Pick<CallContext, "expiresAtMs" | "nowMs">;
+
+/** Settles one charge of an edge. Rejects as `answerCall` does. */
+async function answerCharge(charges: Charges, at: number, usage: ChargeLedger, times: Times): Promise<ChargeOutcome> {
+  const { subject, ...run } = fromWireCharges(charges, at);
+  if (times.nowMs > times.expiresAtMs) return { outcome: "notExecuted" };
+  return usage.charge(subject, run, times.expiresAtMs);
 }

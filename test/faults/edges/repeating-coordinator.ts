@@ -22,7 +22,7 @@ async function* repeatSome(requests: AsyncIterable<LinkRequest>): AsyncGenerator
   let charges = 0;
   for await (const request of requests) {
     yield request;
-    const isCharge = request.calls.some(({ question }) => question.case === "charge");
+    const isCharge = request.charges !== undefined;
     if (isCharge && ++charges % everyNth === 0) yield request;
   }
 }

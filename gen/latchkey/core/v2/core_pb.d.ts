@@ -45,6 +45,13 @@ export declare type LinkRequest = Message<"latchkey.core.v2.LinkRequest"> & {
    * @generated from field: uint32 changes_seen = 4;
    */
   changesSeen: number;
+
+  /**
+   * Costs to take from counters. They are calls too, and by far the most frequent ones.
+   *
+   * @generated from field: latchkey.core.v2.Charges charges = 5;
+   */
+  charges?: Charges | undefined;
 };
 
 /**
@@ -95,14 +102,6 @@ export declare type Call = Message<"latchkey.core.v2.Call"> & {
      */
     value: Lookup;
     case: "lookup";
-  } | {
-    /**
-     * Costs to take from counters.
-     *
-     * @generated from field: latchkey.core.v2.Charge charge = 5;
-     */
-    value: Charge;
-    case: "charge";
   } | {
     /**
      * What has changed.
@@ -223,6 +222,13 @@ export declare type LinkResponse = Message<"latchkey.core.v2.LinkResponse"> & {
    * @generated from field: uint32 changes_number = 8;
    */
   changesNumber: number;
+
+  /**
+   * The charges that the ledger has settled. Charges with another outcome are among the answers.
+   *
+   * @generated from field: latchkey.core.v2.SettledCharges settled = 9;
+   */
+  settled?: SettledCharges | undefined;
 };
 
 /**
@@ -275,14 +281,6 @@ export declare type Answer = Message<"latchkey.core.v2.Answer"> & {
     case: "lookup";
   } | {
     /**
-     * To `charge`: what the ledger has settled.
-     *
-     * @generated from field: latchkey.core.v2.ChargeAnswer charge = 5;
-     */
-    value: ChargeAnswer;
-    case: "charge";
-  } | {
-    /**
      * To `feed`: what has changed.
      *
      * @generated from field: latchkey.core.v2.FeedNews feed = 6;
@@ -323,7 +321,8 @@ export declare type Answer = Message<"latchkey.core.v2.Answer"> & {
     case: "owner";
   } | {
     /**
-     * To `permits` and `inspection`: the subject has no strict limit.
+     * To `permits` and `inspection`: the subject has no strict limit. To a charge: a counter is not there, and nothing was taken
+     * from the other.
      *
      * @generated from field: latchkey.core.v2.Answer.Missing missing = 11;
      */
@@ -387,7 +386,7 @@ export declare type Answer = Message<"latchkey.core.v2.Answer"> & {
 export declare const AnswerSchema: GenMessage<Answer>;
 
 /**
- * The subject has no strict limit.
+ * There is no such limit or counter.
  *
  * @generated from message latchkey.core.v2.Answer.Missing
  */
@@ -868,198 +867,96 @@ export declare type NamedLimit = Message<"latchkey.core.v2.NamedLimit"> & {
 export declare const NamedLimitSchema: GenMessage<NamedLimit>;
 
 /**
- * Costs to take from counters, for any number of verifications of one edge. They are settled in this order, each as a
- * whole or not at all; one that does not fit does not hold up those behind it.
+ * Charges as columns: the first entries of all lists are one charge, the second ones another. A message for each would take
+ * several times as long to read and write. Each is a call of its own with an answer of its own. Charges of one counter are settled
+ * in the order in which they stand here.
  *
- * @generated from message latchkey.core.v2.Charge
+ * @generated from message latchkey.core.v2.Charges
  */
-export declare type Charge = Message<"latchkey.core.v2.Charge"> & {
+export declare type Charges = Message<"latchkey.core.v2.Charges"> & {
   /**
-   * The counter that all of them are taken from.
+   * The id of each call, unique as those of other calls.
    *
-   * @generated from field: string subject = 1;
+   * @generated from field: repeated uint32 ids = 1;
    */
-  subject: string;
+  ids: number[];
 
   /**
-   * Verifications, in the order in which they came: 1 to 100 runs.
+   * The counter of each charge.
    *
-   * @generated from field: repeated latchkey.core.v2.Charge.Run runs = 2;
+   * @generated from field: repeated string subjects = 2;
    */
-  runs: Charge_Run[];
+  subjects: string[];
+
+  /**
+   * The counter that pays the same beside `subjects`, which is then one that several share. Empty: none. No list: none of them
+   * has one.
+   *
+   * @generated from field: repeated string owns = 3;
+   */
+  owns: string[];
+
+  /**
+   * What each caller takes: at least 1, as a whole or not at all.
+   *
+   * @generated from field: repeated int32 costs = 4;
+   */
+  costs: number[];
+
+  /**
+   * How many callers want that, one after the other: 1 to 1 000 000.
+   *
+   * @generated from field: repeated int32 counts = 5;
+   */
+  counts: number[];
 };
 
 /**
- * Describes the message latchkey.core.v2.Charge.
- * Use `create(ChargeSchema)` to create a new message.
+ * Describes the message latchkey.core.v2.Charges.
+ * Use `create(ChargesSchema)` to create a new message.
  */
-export declare const ChargeSchema: GenMessage<Charge>;
+export declare const ChargesSchema: GenMessage<Charges>;
 
 /**
- * Verifications that came one after the other, for the same cost from the same counters.
+ * What the ledger has settled of charges, as columns.
  *
- * @generated from message latchkey.core.v2.Charge.Run
+ * @generated from message latchkey.core.v2.SettledCharges
  */
-export declare type Charge_Run = Message<"latchkey.core.v2.Charge.Run"> & {
+export declare type SettledCharges = Message<"latchkey.core.v2.SettledCharges"> & {
   /**
-   * The counter that pays the same beside `subject`, which is then one that several share. Empty: none.
+   * The id of each call.
    *
-   * @generated from field: string own = 1;
+   * @generated from field: repeated uint32 ids = 1;
    */
-  own: string;
+  ids: number[];
 
   /**
-   * What each of them takes: at least 1.
+   * How many callers have their cost: the first ones.
    *
-   * @generated from field: int32 cost = 2;
+   * @generated from field: repeated int32 granted = 2;
    */
-  cost: number;
+  granted: number[];
 
   /**
-   * How many they are: 1 to 1 000 000 in all runs together.
+   * The balance afterwards: of the charge's `own`, or of its `subject` if it has no `own`.
    *
-   * @generated from field: int32 count = 3;
+   * @generated from field: repeated double remaining = 3;
    */
-  count: number;
+  remaining: number[];
+
+  /**
+   * The balance of `subject` afterwards if the charge has an `own`, and -1 if it has none. No list: none of them has one.
+   *
+   * @generated from field: repeated double shared_remaining = 4;
+   */
+  sharedRemaining: number[];
 };
 
 /**
- * Describes the message latchkey.core.v2.Charge.Run.
- * Use `create(Charge_RunSchema)` to create a new message.
+ * Describes the message latchkey.core.v2.SettledCharges.
+ * Use `create(SettledChargesSchema)` to create a new message.
  */
-export declare const Charge_RunSchema: GenMessage<Charge_Run>;
-
-/**
- * What the ledger has settled of a charge.
- *
- * @generated from message latchkey.core.v2.ChargeAnswer
- */
-export declare type ChargeAnswer = Message<"latchkey.core.v2.ChargeAnswer"> & {
-  /**
-   * One per run, in order.
-   *
-   * @generated from field: repeated latchkey.core.v2.ChargeAnswer.Result results = 1;
-   */
-  results: ChargeAnswer_Result[];
-};
-
-/**
- * Describes the message latchkey.core.v2.ChargeAnswer.
- * Use `create(ChargeAnswerSchema)` to create a new message.
- */
-export declare const ChargeAnswerSchema: GenMessage<ChargeAnswer>;
-
-/**
- * What became of one run.
- *
- * @generated from message latchkey.core.v2.ChargeAnswer.Result
- */
-export declare type ChargeAnswer_Result = Message<"latchkey.core.v2.ChargeAnswer.Result"> & {
-  /**
-   * One of three.
-   *
-   * @generated from oneof latchkey.core.v2.ChargeAnswer.Result.outcome
-   */
-  outcome: {
-    /**
-     * The counters are there.
-     *
-     * @generated from field: latchkey.core.v2.ChargeAnswer.Settled settled = 1;
-     */
-    value: ChargeAnswer_Settled;
-    case: "settled";
-  } | {
-    /**
-     * A counter is not there. Nothing was taken from the other.
-     *
-     * @generated from field: latchkey.core.v2.ChargeAnswer.Missing missing = 2;
-     */
-    value: ChargeAnswer_Missing;
-    case: "missing";
-  } | {
-    /**
-     * No answer. It is unknown whether something was taken.
-     *
-     * @generated from field: latchkey.core.v2.ChargeAnswer.Failed failed = 3;
-     */
-    value: ChargeAnswer_Failed;
-    case: "failed";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message latchkey.core.v2.ChargeAnswer.Result.
- * Use `create(ChargeAnswer_ResultSchema)` to create a new message.
- */
-export declare const ChargeAnswer_ResultSchema: GenMessage<ChargeAnswer_Result>;
-
-/**
- * The counters are there.
- *
- * @generated from message latchkey.core.v2.ChargeAnswer.Settled
- */
-export declare type ChargeAnswer_Settled = Message<"latchkey.core.v2.ChargeAnswer.Settled"> & {
-  /**
-   * How many verifications have their cost: the first ones of the run.
-   *
-   * @generated from field: int32 granted = 1;
-   */
-  granted: number;
-
-  /**
-   * The balance afterwards: of `own`, or of `subject` where there is no `own`.
-   *
-   * @generated from field: double remaining = 2;
-   */
-  remaining: number;
-
-  /**
-   * The balance of `subject` afterwards, where there is an `own`.
-   *
-   * @generated from field: optional double shared_remaining = 3;
-   */
-  sharedRemaining?: number | undefined;
-};
-
-/**
- * Describes the message latchkey.core.v2.ChargeAnswer.Settled.
- * Use `create(ChargeAnswer_SettledSchema)` to create a new message.
- */
-export declare const ChargeAnswer_SettledSchema: GenMessage<ChargeAnswer_Settled>;
-
-/**
- * A counter is not there.
- *
- * @generated from message latchkey.core.v2.ChargeAnswer.Missing
- */
-export declare type ChargeAnswer_Missing = Message<"latchkey.core.v2.ChargeAnswer.Missing"> & {
-};
-
-/**
- * Describes the message latchkey.core.v2.ChargeAnswer.Missing.
- * Use `create(ChargeAnswer_MissingSchema)` to create a new message.
- */
-export declare const ChargeAnswer_MissingSchema: GenMessage<ChargeAnswer_Missing>;
-
-/**
- * It is unknown whether something was taken.
- *
- * @generated from message latchkey.core.v2.ChargeAnswer.Failed
- */
-export declare type ChargeAnswer_Failed = Message<"latchkey.core.v2.ChargeAnswer.Failed"> & {
-  /**
-   * For the log.
-   *
-   * @generated from field: string reason = 1;
-   */
-  reason: string;
-};
-
-/**
- * Describes the message latchkey.core.v2.ChargeAnswer.Failed.
- * Use `create(ChargeAnswer_FailedSchema)` to create a new message.
- */
-export declare const ChargeAnswer_FailedSchema: GenMessage<ChargeAnswer_Failed>;
+export declare const SettledChargesSchema: GenMessage<SettledCharges>;
 
 /**
  * A question for changes.
