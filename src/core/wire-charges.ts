@@ -1,5 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Charges, ChargesSchema, SettledCharges } from "../../gen/latchkey/core/v2/core_pb.js";
+import type {
+  Charges,
+  ChargesSchema,
+  SettledCharges,
+  SettledChargesSchema,
+} from "../../gen/latchkey/core/v2/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import { remainingMax } from "../domain/usage.ts";
 import {
@@ -26,25 +31,56 @@ const checkCost = wholeNumber(1, remainingMax);
 const checkCount = wholeNumber(1, callersMax);
 
 export function toWireCharges(
-  calls: readonly { id: number; charge: WireCharge }[],
+  calls: readonly { readonly id: number; readonly charge: WireCharge }[],
 ): MessageInitShape<typeof ChargesSchema> {
   return {
-    ids: calls.map(({ id }) => id),
+    ids: toColumn(calls, ({ id }) => id),
     subjects: calls.map(({ charge }) => charge.subject),
     owns: calls.some(({ charge }) => charge.own !== undefined) ? calls.map(({ charge }) => charge.own ?? "") : [],
-    costs: calls.map(({ charge }) => charge.cost),
-    counts: calls.map(({ charge }) => charge.count),
+    costs: toColumn(calls, ({ charge }) => charge.cost),
+    counts: toColumn(calls, ({ charge }) => charge.count),
   };
 }
 
-/** The charge at this place of the columns. Throws on what no edge of ours sends. */
-export function fromWireCharges({ subjects, owns, costs, counts }: Charges, at: number): WireCharge {
-  const subject = counterSubject(subjects[at], "counter");
-  const charge = { subject, cost: checkCost(costs[at], "cost"), count: checkCount(counts[at], "number of callers") };
-  if (owns.length === 0 || owns[at] === "") return charge;
-  const own = counterSubject(owns[at], "counter");
+/** The charges of a message: each by the id of its call, with a function that reads it and throws on what no edge sends. */
+export function* fromWireCharges(charges: Charges | undefined): Generator<[id: number, read: () => WireCharge]> {
+  if (charges === undefined) return;
+  const [ids, costs, counts] = [charges.ids, charges.costs, charges.counts].map(fromColumn) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  for (const [at, id] of ids.entries()) {
+    const { [at]: subject } = charges.subjects;
+    yield [id >>> 0, () => checkCharge({ subject, own: charges.owns[at], cost: costs[at], count: counts[at] })];
+  }
+}
+
+/** Numbers of 32 bits, little-endian. */
+function toColumn<Item>(items: readonly Item[], numberOf: (item: Item) => number): Uint8Array {
+  const column = Buffer.allocUnsafe(4 * items.length);
+  for (let at = 0; at < items.length; at++) column.writeInt32LE(numberOf(items[at] as Item) | 0, 4 * at);
+  return column;
+}
+
+function fromColumn(column: Uint8Array): Int32Array {
+  const bytes = Buffer.from(column.buffer, column.byteOffset, column.byteLength);
+  const numbers = new Int32Array(bytes.length >> 2);
+  for (let at = 0; at < numbers.length; at++) numbers[at] = bytes.readInt32LE(4 * at);
+  return numbers;
+}
+
+type Unchecked = { readonly [Name in keyof WireCharge]: WireCharge[Name] | undefined };
+
+function checkCharge({ subject, own, cost, count }: Unchecked): WireCharge {
+  const charge = {
+    subject: counterSubject(subject, "counter"),
+    cost: checkCost(cost, "cost"),
+    count: checkCount(count, "number of callers"),
+  };
+  if (own === undefined || own === "") return charge;
   // Taken twice from one counter, a cost would be taken from a balance that cannot pay for it.
-  if (own === subject) throw impossible("counter");
+  if (counterSubject(own, "counter") === subject) throw impossible("counter");
   return { ...charge, own };
 }
 
@@ -60,40 +96,31 @@ export function toWireOutcome(outcome: Exclude<ChargeOutcome, SettledCharge>): A
   }
 }
 
-/** What waits to be sent, in the order in which it was settled. */
-export class SettledColumns {
-  ids: number[] = [];
-  granted: number[] = [];
-  remaining: number[] = [];
-  sharedRemaining: number[] = [];
-
-  add(id: number, { granted, remaining, sharedRemaining }: SettledCharge): void {
-    // The charges before the first one with two counters have none.
-    if (sharedRemaining !== undefined && this.sharedRemaining.length === 0)
-      this.sharedRemaining = this.ids.map(() => noBalance);
-    if (sharedRemaining !== undefined || this.sharedRemaining.length > 0)
-      this.sharedRemaining.push(sharedRemaining ?? noBalance);
-    this.ids.push(id);
-    this.granted.push(granted);
-    this.remaining.push(remaining);
-  }
+/** A charge that was settled, and the id of its call. */
+export interface SettledCall {
+  readonly id: number;
+  readonly settled: SettledCharge;
 }
 
 const noBalance = -1;
 
+export function toWireSettled(calls: readonly SettledCall[]): MessageInitShape<typeof SettledChargesSchema> {
+  return {
+    ids: toColumn(calls, ({ id }) => id),
+    granted: toColumn(calls, ({ settled }) => settled.granted),
+    remaining: toColumn(calls, ({ settled }) => settled.remaining),
+    sharedRemaining: toColumn(calls, ({ settled }) => settled.sharedRemaining ?? noBalance),
+  };
+}
+
 /** The answer to each call, by its id, as if it had come alone. */
 export function* fromWireSettled(settled: SettledCharges | undefined): Generator<[id: number, answer: ReceivedAnswer]> {
   if (settled === undefined) return;
-  const { ids, granted, remaining, sharedRemaining } = settled;
-  for (let at = 0; at < ids.length; at++) {
-    const shared = sharedRemaining[at];
-    const value: SettledCharge = {
-      outcome: "settled",
-      granted: granted[at] as number,
-      remaining: remaining[at] as number,
-      ...sharedBalance(shared === noBalance ? undefined : shared),
-    };
-    yield [ids[at] as number, { case: "charge", value }];
+  const columns = [settled.granted, settled.remaining, settled.sharedRemaining].map(fromColumn);
+  for (const [at, id] of fromColumn(settled.ids).entries()) {
+    const [granted = -1, remaining = -1, shared = noBalance] = columns.map((column) => column[at]);
+    const balance = sharedBalance(shared === noBalance ? undefined : shared);
+    yield [id >>> 0, { case: "charge", value: { outcome: "settled", granted, remaining, ...balance } }];
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { fromWireCharges } from "../../src/core/wire-charges.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey } from "../support/manage.ts";
@@ -61,6 +62,8 @@ describe("a call that waits to be sent", () => {
     isWanted = false;
     await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });
     void link.call(question).catch(() => {});
-    await vi.waitFor(() => expect(coordinator.requests.flatMap(({ charges }) => charges?.ids ?? [])).toHaveLength(1));
+    await vi.waitFor(() =>
+      expect(coordinator.requests.flatMap(({ charges }) => [...fromWireCharges(charges)])).toHaveLength(1),
+    );
   });
 });

@@ -112,8 +112,9 @@ describe("what no edge of ours sends", () => {
   it("is a charge whose columns are too short: it fails alone", async () => {
     const { open, charged } = await setUp();
     const stranger = open();
-    const columns = { subjects: ["k", "l"], owns: ["", "m"], costs: [1, 1], counts: [1] };
-    stranger.send({ charges: { ids: [1, 2, 3], ...columns } });
+    const column = (...numbers: number[]) => Buffer.from(Int32Array.from(numbers).buffer);
+    const columns = { subjects: ["k", "l"], owns: ["", "m"], costs: column(1, 1), counts: column(1) };
+    stranger.send({ charges: { ids: column(1, 2, 3), ...columns } });
     await vi.waitFor(() => expect(stranger.answers.length).toBe(3), { interval: 5 });
     expect(new Map(stranger.answers.map(({ id, answer }) => [id, answer.case]))).toEqual(
       new Map([

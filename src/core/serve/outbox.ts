@@ -8,7 +8,7 @@ import type {
 import type { Change } from "../../store/changes.ts";
 import type { SettledCharge } from "../../store/usage-ledger.ts";
 import type { Answered } from "../wire.ts";
-import { SettledColumns } from "../wire-charges.ts";
+import { type SettledCall, toWireSettled } from "../wire-charges.ts";
 import { toWireChange } from "../wire-feed.ts";
 import { bytesOf } from "../wire-size.ts";
 
@@ -35,7 +35,7 @@ export class Outbox {
   /** Calls without an answer. */
   #asked = 0;
   #answers: Answer[] = [];
-  #settled = new SettledColumns();
+  #settled: SettledCall[] = [];
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
   #longBytes = 0;
@@ -69,12 +69,12 @@ export class Outbox {
 
   answerSettled(id: number, settled: SettledCharge): void {
     this.#asked--;
-    this.#settled.add(id, settled);
+    this.#settled.push({ id, settled });
     this.#onAnswer();
   }
 
   #onAnswer(): void {
-    const unsent = this.#answers.length + this.#settled.ids.length;
+    const unsent = this.#answers.length + this.#settled.length;
     if (unsent > unsentMax || this.#longBytes > longBytesMax)
       this.close(new Error("the edge does not take its answers"));
     this.wake();
@@ -124,10 +124,10 @@ export class Outbox {
     }
     const answers = [...this.#answers.splice(0, count), ...this.#takePiece()];
     const changes = this.#changes;
-    const settled = this.#settled;
-    const response = { answers, settled, recalls: [...this.recalls], changes, changesNumber: this.#changesNumber };
+    const settled = this.#settled.length > 0 && { settled: toWireSettled(this.#settled) };
+    const response = { answers, ...settled, recalls: [...this.recalls], changes, changesNumber: this.#changesNumber };
     this.recalls.clear();
-    this.#settled = new SettledColumns();
+    this.#settled = [];
     this.#changes = [];
     this.#isBeatDue = false;
     return response;
@@ -147,7 +147,7 @@ export class Outbox {
   }
 
   get #isEmpty(): boolean {
-    const isSent = this.#answers.length === 0 && this.#settled.ids.length === 0 && this.#long.length === 0;
+    const isSent = this.#answers.length === 0 && this.#settled.length === 0 && this.#long.length === 0;
     return isSent && this.recalls.size === 0 && this.#changes.length === 0;
   }
 }

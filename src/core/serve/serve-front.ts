@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Call, Charges, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
+import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { createPacedWarning } from "../../ambient/paced-lines.ts";
 import { Forbidden, RootKeyRefused } from "../../domain/root-key.ts";
@@ -7,7 +7,7 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
 import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
 import { InvalidMessage, toWireFailure } from "../wire.ts";
-import { fromWireCharges, toWireOutcome } from "../wire-charges.ts";
+import { fromWireCharges, toWireOutcome, type WireCharge } from "../wire-charges.ts";
 import { answerCall, type CallContext, type ServedCore } from "./answer-call.ts";
 import { AskAge } from "./ask-age.ts";
 import type { FrontStreams } from "./front-streams.ts";
@@ -68,8 +68,7 @@ export async function* serveFront(
         const expiresAtMs = age.expiresAtMs(request, nowMs);
         outbox.onChangesSeen(request.changesSeen);
         for (const call of request.calls) answer(call, expiresAtMs, nowMs);
-        for (let at = 0; request.charges && at < request.charges.ids.length; at++)
-          charge(request.charges, at, expiresAtMs, nowMs);
+        for (const [id, read] of fromWireCharges(request.charges)) charge(id, read, expiresAtMs, nowMs);
       }
       outbox.close();
     } catch (error) {
@@ -85,11 +84,9 @@ export async function* serveFront(
     );
   }
 
-  /** The charge at this place of the columns. */
-  function charge(charges: Charges, at: number, expiresAtMs: number, nowMs: number): void {
-    const id = charges.ids[at] as number;
+  function charge(id: number, read: () => WireCharge, expiresAtMs: number, nowMs: number): void {
     outbox.expectAnswer();
-    answerCharge(charges, at, core.usage, { expiresAtMs, nowMs }).then(
+    answerCharge(read, core.usage, { expiresAtMs, nowMs }).then(
       (outcome) => {
         if (outcome.outcome === "settled") outbox.answerSettled(id, outcome);
         else outbox.answer(id, toWireOutcome(outcome));
@@ -111,8 +108,8 @@ export async function* serveFront(
 type Times = Pick<CallContext, "expiresAtMs" | "nowMs">;
 
 /** Settles one charge of an edge. Rejects as `answerCall` does. */
-async function answerCharge(charges: Charges, at: number, usage: ChargeLedger, times: Times): Promise<ChargeOutcome> {
-  const { subject, ...run } = fromWireCharges(charges, at);
+async function answerCharge(read: () => WireCharge, usage: ChargeLedger, times: Times): Promise<ChargeOutcome> {
+  const { subject, ...run } = read();
   if (times.nowMs > times.expiresAtMs) return { outcome: "notExecuted" };
   return usage.charge(subject, run, times.expiresAtMs);
 }

@@ -867,9 +867,9 @@ export declare type NamedLimit = Message<"latchkey.core.v2.NamedLimit"> & {
 export declare const NamedLimitSchema: GenMessage<NamedLimit>;
 
 /**
- * Charges as columns: the first entries of all lists are one charge, the second ones another. A message for each would take
+ * Charges as columns: the first entries of all columns are one charge, the second ones another. A message for each would take
  * several times as long to read and write. Each is a call of its own with an answer of its own. Charges of one counter are settled
- * in the order in which they stand here.
+ * in the order in which they stand here. A column in bytes has a number of 32 bits for each charge, little-endian.
  *
  * @generated from message latchkey.core.v2.Charges
  */
@@ -877,9 +877,9 @@ export declare type Charges = Message<"latchkey.core.v2.Charges"> & {
   /**
    * The id of each call, unique as those of other calls.
    *
-   * @generated from field: repeated uint32 ids = 1;
+   * @generated from field: bytes ids = 1;
    */
-  ids: number[];
+  ids: Uint8Array;
 
   /**
    * The counter of each charge.
@@ -899,16 +899,16 @@ export declare type Charges = Message<"latchkey.core.v2.Charges"> & {
   /**
    * What each caller takes: at least 1, as a whole or not at all.
    *
-   * @generated from field: repeated int32 costs = 4;
+   * @generated from field: bytes costs = 4;
    */
-  costs: number[];
+  costs: Uint8Array;
 
   /**
    * How many callers want that, one after the other: 1 to 1 000 000.
    *
-   * @generated from field: repeated int32 counts = 5;
+   * @generated from field: bytes counts = 5;
    */
-  counts: number[];
+  counts: Uint8Array;
 };
 
 /**
@@ -918,7 +918,7 @@ export declare type Charges = Message<"latchkey.core.v2.Charges"> & {
 export declare const ChargesSchema: GenMessage<Charges>;
 
 /**
- * What the ledger has settled of charges, as columns.
+ * What the ledger has settled of charges, as columns of numbers.
  *
  * @generated from message latchkey.core.v2.SettledCharges
  */
@@ -926,30 +926,30 @@ export declare type SettledCharges = Message<"latchkey.core.v2.SettledCharges"> 
   /**
    * The id of each call.
    *
-   * @generated from field: repeated uint32 ids = 1;
+   * @generated from field: bytes ids = 1;
    */
-  ids: number[];
+  ids: Uint8Array;
 
   /**
    * How many callers have their cost: the first ones.
    *
-   * @generated from field: repeated int32 granted = 2;
+   * @generated from field: bytes granted = 2;
    */
-  granted: number[];
+  granted: Uint8Array;
 
   /**
    * The balance afterwards: of the charge's `own`, or of its `subject` if it has no `own`.
    *
-   * @generated from field: repeated double remaining = 3;
+   * @generated from field: bytes remaining = 3;
    */
-  remaining: number[];
+  remaining: Uint8Array;
 
   /**
-   * The balance of `subject` afterwards if the charge has an `own`, and -1 if it has none. No list: none of them has one.
+   * The balance of `subject` afterwards if the charge has an `own`, and -1 if it has none.
    *
-   * @generated from field: repeated double shared_remaining = 4;
+   * @generated from field: bytes shared_remaining = 4;
    */
-  sharedRemaining: number[];
+  sharedRemaining: Uint8Array;
 };
 
 /**
