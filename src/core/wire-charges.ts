@@ -15,7 +15,7 @@ import {
   sharedBalance,
 } from "../store/usage-ledger.ts";
 import { counterSubject, impossible, wholeNumber } from "./checks.ts";
-import { type Answered, type ReceivedAnswer, requireAnswer } from "./wire.ts";
+import { type Answered, type ReceivedAnswer, type ReceivedCall, requireAnswer } from "./wire.ts";
 
 /* Charges, to and from the columns that go over the internal streams. */
 
@@ -23,6 +23,9 @@ import { type Answered, type ReceivedAnswer, requireAnswer } from "./wire.ts";
 export interface WireCharge extends ChargeRun {
   readonly subject: string;
 }
+
+/** A charge as it was received: anything can be missing. */
+export type ReceivedCharge = { readonly [Name in keyof Required<WireCharge>]: WireCharge[Name] | undefined };
 
 /** Most callers of one charge: more than an edge has. With it no sum of costs leaves the numbers that are exact. */
 const callersMax = 1_000_000;
@@ -42,18 +45,16 @@ export function toWireCharges(
   };
 }
 
-/** The charges of a message: each by the id of its call, with a function that reads it and throws on what no edge sends. */
-export function* fromWireCharges(charges: Charges | undefined): Generator<[id: number, read: () => WireCharge]> {
-  if (charges === undefined) return;
-  const [ids, costs, counts] = [charges.ids, charges.costs, charges.counts].map(fromColumn) as [
-    Int32Array,
-    Int32Array,
-    Int32Array,
-  ];
-  for (const [at, id] of ids.entries()) {
-    const { [at]: subject } = charges.subjects;
-    yield [id >>> 0, () => checkCharge({ subject, own: charges.owns[at], cost: costs[at], count: counts[at] })];
-  }
+/** The charges of a message as calls, not checked yet. */
+export function fromWireCharges(charges: Charges | undefined): ReceivedCall[] {
+  if (charges === undefined) return [];
+  const { subjects, owns } = charges;
+  const costs = fromColumn(charges.costs);
+  const counts = fromColumn(charges.counts);
+  return fromColumn(charges.ids).map((id, at) => {
+    const value = { subject: subjects[at], own: owns[at], cost: costs[at], count: counts[at] };
+    return { id: id >>> 0, question: { case: "charge", value } };
+  });
 }
 
 /** Numbers of 32 bits, little-endian. */
@@ -63,16 +64,13 @@ function toColumn<Item>(items: readonly Item[], numberOf: (item: Item) => number
   return column;
 }
 
-function fromColumn(column: Uint8Array): Int32Array {
+function fromColumn(column: Uint8Array): number[] {
   const bytes = Buffer.from(column.buffer, column.byteOffset, column.byteLength);
-  const numbers = new Int32Array(bytes.length >> 2);
-  for (let at = 0; at < numbers.length; at++) numbers[at] = bytes.readInt32LE(4 * at);
-  return numbers;
+  return Array.from({ length: bytes.length >> 2 }, (_, at) => bytes.readInt32LE(4 * at));
 }
 
-type Unchecked = { readonly [Name in keyof WireCharge]: WireCharge[Name] | undefined };
-
-function checkCharge({ subject, own, cost, count }: Unchecked): WireCharge {
+/** Throws on what no edge of ours sends. */
+export function checkCharge({ subject, own, cost, count }: ReceivedCharge): WireCharge {
   const charge = {
     subject: counterSubject(subject, "counter"),
     cost: checkCost(cost, "cost"),
@@ -84,27 +82,22 @@ function checkCharge({ subject, own, cost, count }: Unchecked): WireCharge {
   return { ...charge, own };
 }
 
-/** The answer to a charge that is not settled: those that are go into columns. */
-export function toWireOutcome(outcome: Exclude<ChargeOutcome, SettledCharge>): Answered {
+export function toWireOutcome(outcome: ChargeOutcome): Answered {
   switch (outcome.outcome) {
-    case "notExecuted":
-      return { case: "notExecuted", value: {} };
-    case "missing":
-      return { case: "missing", value: {} };
+    case "settled":
+      return { case: "charge", value: outcome };
     case "failed":
       return { case: "failure", value: { reason: outcome.reason, ofOneKey: true } };
+    default:
+      return { case: outcome.outcome, value: {} };
   }
-}
-
-/** A charge that was settled, and the id of its call. */
-export interface SettledCall {
-  readonly id: number;
-  readonly settled: SettledCharge;
 }
 
 const noBalance = -1;
 
-export function toWireSettled(calls: readonly SettledCall[]): MessageInitShape<typeof SettledChargesSchema> {
+export function toWireSettled(
+  calls: readonly { readonly id: number; readonly settled: SettledCharge }[],
+): MessageInitShape<typeof SettledChargesSchema> {
   return {
     ids: toColumn(calls, ({ id }) => id),
     granted: toColumn(calls, ({ settled }) => settled.granted),
@@ -113,15 +106,15 @@ export function toWireSettled(calls: readonly SettledCall[]): MessageInitShape<t
   };
 }
 
-/** The answer to each call, by its id, as if it had come alone. */
-export function* fromWireSettled(settled: SettledCharges | undefined): Generator<[id: number, answer: ReceivedAnswer]> {
-  if (settled === undefined) return;
+/** The settled charges of a message as the answers to their calls. */
+export function fromWireSettled(settled: SettledCharges | undefined): { id: number; answer: ReceivedAnswer }[] {
+  if (settled === undefined) return [];
   const columns = [settled.granted, settled.remaining, settled.sharedRemaining].map(fromColumn);
-  for (const [at, id] of fromColumn(settled.ids).entries()) {
+  return fromColumn(settled.ids).map((id, at) => {
     const [granted = -1, remaining = -1, shared = noBalance] = columns.map((column) => column[at]);
     const balance = sharedBalance(shared === noBalance ? undefined : shared);
-    yield [id >>> 0, { case: "charge", value: { outcome: "settled", granted, remaining, ...balance } }];
-  }
+    return { id: id >>> 0, answer: { case: "charge", value: { outcome: "settled", granted, remaining, ...balance } } };
+  });
 }
 
 /** The outcome of this charge. Throws the error that the answer carries instead. */

@@ -14,7 +14,7 @@ import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
 import type { SettledCharge } from "../store/usage-ledger.ts";
-import type { WireCharge } from "./wire-charges.ts";
+import type { ReceivedCharge, WireCharge } from "./wire-charges.ts";
 
 /* What goes over the internal streams, to and from our own values: calls in general, and permits. */
 
@@ -25,9 +25,14 @@ export type Question =
   | Exclude<SentQuestion, { case: undefined }>
   | { readonly case: "charge"; readonly value: WireCharge };
 /** A call as it was received. */
-export type ReceivedQuestion = WireCall["question"];
-/** An answer as it is sent. */
-export type Answered = NonNullable<MessageInitShape<typeof AnswerSchema>["answer"]>;
+export interface ReceivedCall extends Pick<WireCall, "id"> {
+  readonly question: WireCall["question"] | { readonly case: "charge"; readonly value: ReceivedCharge };
+}
+export type ReceivedQuestion = ReceivedCall["question"];
+/** An answer. Charges that were settled are sent as columns. */
+export type Answered =
+  | NonNullable<MessageInitShape<typeof AnswerSchema>["answer"]>
+  | { readonly case: "charge"; readonly value: SettledCharge };
 /** An answer as it was received. Charges that were settled come as columns. */
 export type ReceivedAnswer =
   | LinkResponse["answers"][number]["answer"]

@@ -60,7 +60,7 @@ export function openRawStream(address: string, authorization?: string) {
 }
 
 function answersOf({ answers, settled }: LinkResponse): { id: number; answer: ReceivedAnswer }[] {
-  return [...answers, ...[...fromWireSettled(settled)].map(([id, answer]) => ({ id, answer }))];
+  return [...answers, ...fromWireSettled(settled)];
 }
 
 /** A call for permits. */

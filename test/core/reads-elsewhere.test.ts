@@ -63,7 +63,7 @@ describe("a call that waits to be sent", () => {
     await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });
     void link.call(question).catch(() => {});
     await vi.waitFor(() =>
-      expect(coordinator.requests.flatMap(({ charges }) => [...fromWireCharges(charges)])).toHaveLength(1),
+      expect(coordinator.requests.flatMap(({ charges }) => fromWireCharges(charges))).toHaveLength(1),
     );
   });
 });

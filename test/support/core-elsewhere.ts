@@ -27,7 +27,9 @@ export function coreElsewhere(
         if (question.case !== "management") throw new Error("it was sent as something else");
         const answer = await carryOut(fromWireManagement(question.value), deps.management);
         if (answer === undefined) throw new Error("there is no such method");
-        const told = create(AnswerSchema, { id: 1, answer: toWireCarriedOut({ answer, changed: [] }) });
+        const sent = toWireCarriedOut({ answer, changed: [] });
+        if (sent.case === "charge") throw new Error("it was answered as something else");
+        const told = create(AnswerSchema, { id: 1, answer: sent });
         const received = fromBinary(AnswerSchema, toBinary(AnswerSchema, told)) as Answer;
         return fromWireCarriedOut(requireAnswer(received.answer, "management")).answer;
       },

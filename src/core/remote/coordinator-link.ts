@@ -189,11 +189,10 @@ export class CoordinatorLink {
     if (!this.#isUp) this.#onConnected();
     this.#pathMs = response.pathMs;
     if (response.changes.length > 0) this.#onChanges(response);
-    for (const { id, answer } of response.answers) {
+    for (const { id, answer } of [...response.answers, ...fromWireSettled(response.settled)]) {
       const whole = this.#pieces.add(id, answer);
       if (whole !== undefined) this.#calls.resolve(id, whole);
     }
-    for (const [id, settled] of fromWireSettled(response.settled)) this.#calls.resolve(id, settled);
     for (const subject of response.recalls) this.#options.onRecall(subject);
     this.#onStatus(response);
   }

@@ -16,6 +16,7 @@ import {
   rootKeyMax,
   toWirePermits,
 } from "../wire.ts";
+import { checkCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, plainPosition, toWireNews } from "../wire-feed.ts";
 import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
@@ -82,6 +83,10 @@ export async function answerCall(
       const asOf = feedKnownTo(core);
       const owner = await core.keys.findOwner(ownerId);
       return { case: "owner", value: { ...(owner && { owner: toWireOwner(owner) }), ...asOf } };
+    }
+    case "charge": {
+      const { subject, ...run } = checkCharge(question.value);
+      return isLate ? notExecuted : toWireOutcome(await core.usage.charge(subject, run, expiresAtMs));
     }
     case "feed": {
       const since = question.value.since && checkPosition(plainPosition(question.value.since));

@@ -6,9 +6,8 @@ import type {
   ManagementAnswerSchema,
 } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Change } from "../../store/changes.ts";
-import type { SettledCharge } from "../../store/usage-ledger.ts";
 import type { Answered } from "../wire.ts";
-import { type SettledCall, toWireSettled } from "../wire-charges.ts";
+import { toWireSettled } from "../wire-charges.ts";
 import { toWireChange } from "../wire-feed.ts";
 import { bytesOf } from "../wire-size.ts";
 
@@ -35,7 +34,7 @@ export class Outbox {
   /** Calls without an answer. */
   #asked = 0;
   #answers: Answer[] = [];
-  #settled: SettledCall[] = [];
+  #settled: Parameters<typeof toWireSettled>[0][number][] = [];
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
   #longBytes = 0;
@@ -63,19 +62,9 @@ export class Outbox {
     if (message && message.length > pieceBytes) {
       this.#long.push({ id, answer: answer.value ?? {}, message });
       this.#longBytes += message.length;
-    } else this.#answers.push({ id, answer });
-    this.#onAnswer();
-  }
-
-  answerSettled(id: number, settled: SettledCharge): void {
-    this.#asked--;
-    this.#settled.push({ id, settled });
-    this.#onAnswer();
-  }
-
-  #onAnswer(): void {
-    const unsent = this.#answers.length + this.#settled.length;
-    if (unsent > unsentMax || this.#longBytes > longBytesMax)
+    } else if (answer.case === "charge") this.#settled.push({ id, settled: answer.value });
+    else this.#answers.push({ id, answer });
+    if (this.#answers.length + this.#settled.length > unsentMax || this.#longBytes > longBytesMax)
       this.close(new Error("the edge does not take its answers"));
     this.wake();
   }

@@ -1,14 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
+import type { LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { createPacedWarning } from "../../ambient/paced-lines.ts";
 import { Forbidden, RootKeyRefused } from "../../domain/root-key.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
-import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
-import { InvalidMessage, toWireFailure } from "../wire.ts";
-import { fromWireCharges, toWireOutcome, type WireCharge } from "../wire-charges.ts";
-import { answerCall, type CallContext, type ServedCore } from "./answer-call.ts";
+import { InvalidMessage, type ReceivedCall, toWireFailure } from "../wire.ts";
+import { fromWireCharges } from "../wire-charges.ts";
+import { answerCall, type ServedCore } from "./answer-call.ts";
 import { AskAge } from "./ask-age.ts";
 import type { FrontStreams } from "./front-streams.ts";
 import { Outbox } from "./outbox.ts";
@@ -67,8 +66,7 @@ export async function* serveFront(
         const nowMs = clock.monotonicMs();
         const expiresAtMs = age.expiresAtMs(request, nowMs);
         outbox.onChangesSeen(request.changesSeen);
-        for (const call of request.calls) answer(call, expiresAtMs, nowMs);
-        for (const [id, read] of fromWireCharges(request.charges)) charge(id, read, expiresAtMs, nowMs);
+        for (const call of [...request.calls, ...fromWireCharges(request.charges)]) answer(call, expiresAtMs, nowMs);
       }
       outbox.close();
     } catch (error) {
@@ -76,40 +74,18 @@ export async function* serveFront(
     }
   }
 
-  function answer({ id, question }: Call, expiresAtMs: number, nowMs: number): void {
+  function answer({ id, question }: ReceivedCall, expiresAtMs: number, nowMs: number): void {
     outbox.expectAnswer();
     answerCall(question, core, { permits, expiresAtMs, nowMs }).then(
       (answered) => outbox.answer(id, answered),
-      (error: unknown) => fail(id, question.case, error),
-    );
-  }
-
-  function charge(id: number, read: () => WireCharge, expiresAtMs: number, nowMs: number): void {
-    outbox.expectAnswer();
-    answerCharge(read, core.usage, { expiresAtMs, nowMs }).then(
-      (outcome) => {
-        if (outcome.outcome === "settled") outbox.answerSettled(id, outcome);
-        else outbox.answer(id, toWireOutcome(outcome));
+      (error: unknown) => {
+        // That call alone fails: an edge of another version may know more than this coordinator.
+        if (error instanceof InvalidMessage) warnInvalid(() => ({ kind: question.case, reason: error.message }));
+        else if (!(error instanceof Unavailable || error instanceof RootKeyRefused || error instanceof Forbidden)) {
+          log.error("a call of an edge failed", error, { kind: question.case });
+        }
+        outbox.answer(id, toWireFailure(error));
       },
-      (error: unknown) => fail(id, "charge", error),
     );
   }
-
-  /** That call alone fails: an edge of another version may know more than this coordinator. */
-  function fail(id: number, kind: string | undefined, error: unknown): void {
-    if (error instanceof InvalidMessage) warnInvalid(() => ({ kind, reason: error.message }));
-    else if (!(error instanceof Unavailable || error instanceof RootKeyRefused || error instanceof Forbidden)) {
-      log.error("a call of an edge failed", error, { kind });
-    }
-    outbox.answer(id, toWireFailure(error));
-  }
-}
-
-type Times = Pick<CallContext, "expiresAtMs" | "nowMs">;
-
-/** Settles one charge of an edge. Rejects as `answerCall` does. */
-async function answerCharge(read: () => WireCharge, usage: ChargeLedger, times: Times): Promise<ChargeOutcome> {
-  const { subject, ...run } = read();
-  if (times.nowMs > times.expiresAtMs) return { outcome: "notExecuted" };
-  return usage.charge(subject, run, times.expiresAtMs);
 }
