@@ -59,8 +59,11 @@ type Labels = Readonly<Record<string, string>>;
 export function createMetrics(ownLabels: Labels = {}) {
   const registry = new Registry();
   const registers = [registry];
-  const tally = <Value extends string>(name: string, help: string, label: string, values: readonly Value[]) =>
-    createTally(registry, { name, help, label, values });
+  const tally = <Value extends string>(
+    name: string,
+    help: string,
+    values: Readonly<Record<string, readonly Value[]>>,
+  ) => createTally(registry, { name, help, values });
   const count = (name: string, help: string) => {
     const counter = new Counter({ name, help, registers });
     return (events = 1) => counter.inc(events);
@@ -75,15 +78,11 @@ export function createMetrics(ownLabels: Labels = {}) {
     new Histogram({ name, help, labelNames: [label], buckets, registers });
   const batchItems = histogram("latchkey_batch_items", "Items committed together.", "batcher", batchBuckets);
   const batchSeconds = histogram("latchkey_batch_seconds", "Time a batch took to commit.", "batcher", callBuckets);
-  const eventLoopDelay = histogram(
-    "latchkey_event_loop_delay_seconds",
-    "How late the event loop of each process got to what was due, sampled every 20 ms.",
-    "worker",
-    delayBuckets,
-  );
+  const delayHelp = "How late the event loop of each process got to what was due, sampled every 20 ms.";
+  const eventLoopDelay = histogram("latchkey_event_loop_delay_seconds", delayHelp, "worker", delayBuckets);
   const gauges = new Map<string, { labels: Labels; read: () => number }[]>();
   return {
-    verified: tally("latchkey_verifications_total", "Verifications by outcome.", "code", noneYet),
+    verified: tally("latchkey_verifications_total", "Verifications by outcome.", { code: noneYet }),
     /** A call of any method ended. */
     called: (method: string, protocol: string, code: string, seconds: number) =>
       calls.observe(method, protocol, code, seconds),
@@ -95,15 +94,13 @@ export function createMetrics(ownLabels: Labels = {}) {
     ledger: tally(
       "latchkey_ledger_events_total",
       "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, answered with numbers that cannot be (a mistake in the service), or given up.",
-      "event",
-      ["retried", "recovered", "split", "locked", "mismatch", "given-up"],
+      { event: ["retried", "recovered", "split", "locked", "mismatch", "given-up"] },
     ),
     /** The ledger's clock jumped against this replica's monotonic one: an alarm. */
     ledgerClockJumped: tally(
       "latchkey_ledger_clock_jumps_total",
       "Jumps of the ledger's clock by more than 5 s against this replica's monotonic one.",
-      "direction",
-      ["forward", "backward"],
+      { direction: ["forward", "backward"] },
     ),
     /** Uses were settled on a counter that was refilled too early, by a clock that was ahead: an alarm. */
     refillAhead: count(
@@ -113,8 +110,7 @@ export function createMetrics(ownLabels: Labels = {}) {
     keyCache: tally(
       "latchkey_key_cache_total",
       "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up that was not sent yet).",
-      "event",
-      ["hit", "miss", "shared"],
+      { event: ["hit", "miss", "shared"] },
     ),
     /** A verification was rejected because no rate-limit window is free for its API: an alarm. */
     windowsFull: count(
@@ -125,15 +121,13 @@ export function createMetrics(ownLabels: Labels = {}) {
     windowsSynced: tally(
       "latchkey_rate_limit_windows_synced_total",
       "Rate-limit windows reported to the other replicas: merged, or failed (they are reported again).",
-      "event",
-      ["merged", "failed"],
+      { event: ["merged", "failed"] },
     ),
     /** At the coordinator: permits granted, permits returned, and requests to replicas to return permits. */
     permits: tally(
       "latchkey_permits_total",
       "Permits of strict rate limits granted and returned, and replicas asked to return theirs.",
-      "event",
-      ["granted", "returned", "recalled"],
+      { event: ["granted", "returned", "recalled"] },
     ),
     /** Verifications denied by a strict limit while other replicas held permits that came back too late, or never. */
     deniedUnsettled: count(
@@ -144,8 +138,7 @@ export function createMetrics(ownLabels: Labels = {}) {
     handshakeFailed: tally(
       "latchkey_tls_handshakes_failed_total",
       "Connections whose handshake of TLS failed: a client that trusts another CA, is too old, or speaks no TLS.",
-      "port",
-      ["public", "internal"],
+      { port: ["public", "internal"] },
     ),
     /** A request to the internal listener had neither the shared secret nor a client certificate. */
     internalRefused: count(
@@ -156,29 +149,25 @@ export function createMetrics(ownLabels: Labels = {}) {
     keyChange: tally(
       "latchkey_key_changes_total",
       "Changes of keys between replicas: announced, unsent (then only the change feed reports them), heard.",
-      "event",
-      ["announced", "unsent", "heard"],
+      { event: ["announced", "unsent", "heard"] },
     ),
     /** Load shedding: a call, connection or stream was rejected before any work, because there was no room. An alarm. */
     shed: tally(
       "latchkey_shed_total",
       "Calls, connections and HTTP/2 streams turned away as too many were waiting or open.",
-      "what",
-      ["call", "connection", "stream"],
+      { what: ["call", "connection", "stream"] },
     ),
     /** An HTTP/1.1 request was read. */
     http1Request: tally(
       "latchkey_http1_requests_total",
       "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
-      "way",
-      ["by_hand", "node_path", "node_head", "node_body", "node_framing", "node_only"],
+      { way: ["by_hand", "node_path", "node_head", "node_body", "node_framing", "node_only"] },
     ),
     /** A request to the public port was answered with an error before it became a call, so `called` does not count it. */
     requestRefused: tally(
       "latchkey_requests_refused_total",
       "Requests answered with an error before they became a call of a method, such as those for an unknown path.",
-      "code",
-      refusalCodes,
+      { code: refusalCodes },
     ),
     /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
     servingFailed: count(
@@ -193,8 +182,7 @@ export function createMetrics(ownLabels: Labels = {}) {
     spans: tally(
       "latchkey_trace_spans_total",
       "Spans by what became of them: exported, failed (the collector did not take them) or dropped (the queue was full).",
-      "event",
-      ["exported", "failed", "dropped"],
+      { event: ["exported", "failed", "dropped"] },
     ),
     /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
     gauge(name: string, help: string, read: () => number, given?: Labels) {

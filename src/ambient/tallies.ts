@@ -6,14 +6,15 @@ import { Counter, type Histogram, type Metric, type Registry } from "prom-client
  */
 
 /**
- * Counts by the value of one label. The known values are there from the start, at 0: an alert on a counter's increase does
- * not see the first event of a series that begins with it.
+ * Counts by the value of one label: `values` has its name and the known values. They are there from the start, at 0: an alert
+ * on a counter's increase does not see the first event of a series that begins with it.
  */
 export function createTally<Value extends string>(
   registry: Registry,
-  { name, help, label, values }: { name: string; help: string; label: string; values: readonly Value[] },
+  { name, help, values }: { name: string; help: string; values: Readonly<Record<string, readonly Value[]>> },
 ): (value: Value, count?: number) => void {
-  const counts = new Map<string, { count: number }>(values.map((value) => [value, { count: 0 }]));
+  const [[label, known]] = Object.entries(values) as [[string, readonly Value[]]];
+  const counts = new Map<string, { count: number }>(known.map((value) => [value, { count: 0 }]));
   new Counter({
     name,
     help,
