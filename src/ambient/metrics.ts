@@ -1,5 +1,5 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { createTally, TalliedHistogram } from "./tallies.ts";
+import { createTally, TalliedHistogram, type ValuesOfLabel } from "./tallies.ts";
 
 /** The numbers of a process, to count, to read and to render. */
 export type MetricsRegistry = ReturnType<typeof createMetrics>;
@@ -59,11 +59,8 @@ type Labels = Readonly<Record<string, string>>;
 export function createMetrics(ownLabels: Labels = {}) {
   const registry = new Registry();
   const registers = [registry];
-  const tally = <Value extends string>(
-    name: string,
-    help: string,
-    values: Readonly<Record<string, readonly Value[]>>,
-  ) => createTally(registry, { name, help, values });
+  const tally = <Value extends string>(name: string, help: string, values: ValuesOfLabel<Value>) =>
+    createTally(registry, { name, help, values });
   const count = (name: string, help: string) => {
     const counter = new Counter({ name, help, registers });
     return (events = 1) => counter.inc(events);

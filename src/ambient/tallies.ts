@@ -5,13 +5,16 @@ import { Counter, type Histogram, type Metric, type Registry } from "prom-client
  * more than the verification itself. These keep their own numbers and pass them to prom-client when metrics are read.
  */
 
+/** The name of one label, with the values that are known of it. */
+export type ValuesOfLabel<Value> = Readonly<Record<string, readonly Value[]>>;
+
 /**
- * Counts by the value of one label: `values` has its name and the known values. They are there from the start, at 0: an alert
- * on a counter's increase does not see the first event of a series that begins with it.
+ * Counts by the value of one label. The known values are there from the start, at 0: an alert on a counter's increase does
+ * not see the first event of a series that begins with it.
  */
 export function createTally<Value extends string>(
   registry: Registry,
-  { name, help, values }: { name: string; help: string; values: Readonly<Record<string, readonly Value[]>> },
+  { name, help, values }: { name: string; help: string; values: ValuesOfLabel<Value> },
 ): (value: Value, count?: number) => void {
   const [[label, known]] = Object.entries(values) as [[string, readonly Value[]]];
   const counts = new Map<string, { count: number }>(known.map((value) => [value, { count: 0 }]));
