@@ -73,7 +73,8 @@ export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: Tr
       throw new LatchkeyError("NETWORK_ERROR", "the service could not be reached", { cause });
     }
     const json = parseJson(text);
-    if (!response.ok || !isObject(json)) throw errorOfAnswer(response.status, response.headers, json);
+    if (!response.ok || !isContainer(json) || Array.isArray(json))
+      throw errorOfAnswer(response.status, response.headers, json);
     return json;
   }
 }
@@ -116,10 +117,6 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is object {
-  return isContainer(value) && !Array.isArray(value);
 }
 
 function isContainer(value: unknown): value is object {

@@ -24,8 +24,7 @@ export async function openCoordinator(options: StartOptions): Promise<Front> {
   const probes = createProbesPort(options, readiness);
   options.live.follow((next) => {
     probes.setConnectionsMax(next.connectionsMax);
-    const tls = tlsOptionsOf(next);
-    if (tls !== undefined) probes.setTls(tls);
+    probes.setTls(tlsOptionsOf(next));
   });
   return {
     serving: {

@@ -96,7 +96,7 @@ export async function startInternalListener(options: InternalListenerOptions) {
     /** For requests and connections from now on. */
     reload(next: InternalAccess) {
       check = createCheck(next);
-      if (next.tls !== undefined) onePort.setTls(next.tls);
+      onePort.setTls(next.tls);
     },
     close: () => onePort.close(closeGraceMs),
   };

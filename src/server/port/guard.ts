@@ -25,7 +25,8 @@ export class Guard {
     // One function for all emitters: a closure for each would cost more than the call.
     this.#emit = function guardedEmit(this: EventEmitter, event, ...args) {
       try {
-        return emitOf(this).call(this, event, ...args);
+        // The emitter's own `emit`, which some of Node's classes override.
+        return Object.getPrototypeOf(this).emit.call(this, event, ...args);
       } catch (thrown) {
         fail(this instanceof net.Server ? args.find(isDestroyable) : this, thrown);
         return true;
@@ -52,14 +53,10 @@ export class Guard {
 
   /** For work that continues after an event, with what was waited for. */
   runAfter<Value>(served: Destroyable, awaited: Promise<Value>, work: (value: Value) => void): void {
-    const fail = (thrown: unknown) => this.#fail(served, thrown);
-    awaited.then((value) => {
-      try {
-        work(value);
-      } catch (thrown) {
-        fail(thrown);
-      }
-    }, fail);
+    awaited.then(
+      (value) => this.run(served, () => work(value)),
+      (thrown: unknown) => this.#fail(served, thrown),
+    );
   }
 
   #fail(served: unknown, thrown: unknown): void {
@@ -82,11 +79,6 @@ export class Guard {
 function victimOf(served: unknown): unknown {
   const stream = (served as { readonly stream?: unknown } | null | undefined)?.stream;
   return isDestroyable(stream) ? stream : served;
-}
-
-/** The emitter's own `emit`, which some of Node's classes override. */
-function emitOf(emitter: EventEmitter): EventEmitter["emit"] {
-  return Object.getPrototypeOf(emitter).emit;
 }
 
 function isDestroyable(value: unknown): value is Destroyable {

@@ -110,9 +110,9 @@ export class OnePort {
     if (socket !== undefined) this.#strangers.delete(this.#connectionOf.get(socket) ?? socket);
   }
 
-  /** For connections from now on. A port that speaks cleartext goes on to do so. */
-  setTls(options: TlsOptions): void {
-    this.#tls?.set(options);
+  /** For connections from now on. A port goes on to speak TLS, or cleartext, as it did. */
+  setTls(options: TlsOptions | undefined): void {
+    if (options !== undefined) this.#tls?.set(options);
   }
 
   /** Resolves to the bound port, or rejects. */

@@ -77,7 +77,8 @@ export class TlsHandshakes {
       secured.on("error", () => secured.destroy());
       const connection = connectionOf(secured);
       this.#leave(connection);
-      if (hasWrongCertificate(secured)) {
+      // A wrong certificate, where clients may come without one.
+      if (!secured.authorized && hasCertificate(secured)) {
         onFailed();
         connection.destroy();
         return;
@@ -202,11 +203,6 @@ function serverOptionsOf({
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET,
     }),
   };
-}
-
-/** Where clients may come without one. */
-function hasWrongCertificate(secured: tls.TLSSocket): boolean {
-  return !secured.authorized && hasCertificate(secured);
 }
 
 /**
