@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { andThen } from "../domain/maybe-promise.ts";
 import type { Responder } from "./http-handler.ts";
 import type { Readiness } from "./readiness.ts";
@@ -13,11 +12,4 @@ export function createProbes(readiness: Readiness): Map<string, Responder> {
     ["/livez", () => alive],
     ["/readyz", () => andThen(readiness.refresh(), () => (readiness.ready ? ready : notReady))],
   ]);
-}
-
-/** The OpenAPI document, generated together with the code that it describes. */
-export function createOpenApiPage(): Responder {
-  // As bytes, shared by all answers: a string would be copied for each client that reads slowly.
-  const answer = jsonAnswer(200, readFileSync(new URL("../../gen/openapi.json", import.meta.url)));
-  return () => answer;
 }

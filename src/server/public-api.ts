@@ -18,7 +18,7 @@ import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { traceCalls } from "../rpc/call-spans.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { allowOrigins } from "../rpc/cors.ts";
-import { createDocsPage } from "../rpc/docs-page.ts";
+import { createDocumentPages } from "../rpc/document-pages.ts";
 import { createRefusals, ErrorLog } from "../rpc/error-log.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/fast-path/hot-grpc.ts";
 import { Http1FastPath } from "../rpc/fast-path/http1-fast-path.ts";
@@ -26,11 +26,10 @@ import { createForward } from "../rpc/forwarded-calls.ts";
 import { createGateway, createGatewayPages } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
-import { createHomePage } from "../rpc/home.ts";
 import { type HttpHandler, servedByNode } from "../rpc/http-handler.ts";
 import { type RoutedMethod, routedMethodsOf } from "../rpc/json-call.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
-import { createOpenApiPage, createProbes } from "../rpc/probes.ts";
+import { createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
@@ -111,10 +110,8 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const endpoints = createAllEndpoints({ front: deps, core: management && deps }).map((endpoint) =>
     deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint,
   );
-  const health = createHealth(
-    readiness,
-    reflectedServices.map((service) => service.typeName),
-  );
+  const serviceNames = reflectedServices.map((service) => service.typeName);
+  const health = createHealth(readiness, serviceNames);
 
   const onStreamRefused = () => deps.metrics.shed("stream");
   const watches = new OpenStreams(watchesMax, onStreamRefused);
@@ -134,12 +131,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const verifyKey = endpoints.find(({ method }) => method === KeysService.method.verifyKey) as Endpoint;
   const authz = createAuthzPage(verifyKey, runCall, deps);
   /** What is answered without a body. */
-  const ownPages = new Map([
-    ...createProbes(readiness),
-    ["/", createHomePage()] as const,
-    ["/openapi.json", createOpenApiPage()] as const,
-    ["/docs", createDocsPage()] as const,
-  ]);
+  const ownPages = new Map([...createProbes(readiness), ...createDocumentPages()]);
   const handlers = new Map([
     ...createGateway(methods, runCall),
     ...connectEndpoints,
@@ -210,8 +202,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       deps.log.setLevel(next.logLevel);
       verificationLog.logged = next.logVerifications;
       onePort.setConnectionsMax(next.connectionsMax);
-      const tls = tlsOptionsOf(next);
-      if (tls !== undefined) onePort.setTls(tls);
+      onePort.setTls(tlsOptionsOf(next));
     },
     stopStreams: () => shutdown.abort(),
     async close(graceMs) {
