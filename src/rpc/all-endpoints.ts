@@ -1,11 +1,9 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
-import { AuditService, type EventSchema } from "../../gen/latchkey/v1/audit_pb.js";
+import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
-import type { StoredEvent } from "../domain/event.ts";
 import type { LimitDeps } from "../usecases/limit.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { apisHandlers } from "./apis-service.ts";
@@ -46,11 +44,10 @@ function auditHandlers(): ManagementHandlers<typeof AuditService> {
     async listEvents(request, context) {
       const { targetId, rootKeyId: actor, method, since: sinceMs, until: untilMs } = request;
       const { items, cursor } = await page("events", request, context, { targetId, actor, method, sinceMs, untilMs });
-      return { events: items.map(toEvent), cursor };
+      const events = items.map(({ atMs: at, actor: rootKeyId, fields, ...event }) => {
+        return { ...event, at, rootKeyId, fields: [...fields] };
+      });
+      return { events, cursor };
     },
   };
-}
-
-function toEvent({ atMs: at, actor: rootKeyId, fields, ...event }: StoredEvent): MessageInitShape<typeof EventSchema> {
-  return { ...event, at, rootKeyId, fields: [...fields] };
 }

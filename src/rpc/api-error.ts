@@ -62,6 +62,11 @@ export class ApiError extends Error {
   }
 }
 
+/** There is no room for a request now, and nothing was done for it. */
+export function noRoom(problem: string): ApiError {
+  return new ApiError("SERVICE_UNAVAILABLE", `${problem}; try again`, { retryAfterMs: 1000 });
+}
+
 /** What is sent compressed is refused: it could be a thousand times as large as it is. Each protocol has words of its own. */
 export function compressedRefused(message: string): ApiError {
   return new ApiError("UNSUPPORTED_MEDIA_TYPE", message, { rpc: Code.Unimplemented, isCompressed: true });

@@ -64,7 +64,8 @@ export function createAnswerForwarded(endpoints: readonly Endpoint[], runCall: R
       const { output } = endpoint.method;
       return { response: toBinary(output, create(output, await runCall(call, management))) };
     } catch (thrown) {
-      return { error: toForwardedError(toApiError(thrown)) };
+      const { code, message, violations, retryAfterMs, isRepeatable, rpc } = toApiError(thrown);
+      return { error: { code, message, violations, retryAfterMs, isRepeatable, rpc } };
     }
   };
 }
@@ -78,11 +79,6 @@ function timeLeftMs(headers: CallHeaders): number | undefined {
 }
 
 const msOf = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000001 };
-
-function toForwardedError(error: ApiError): ForwardedError {
-  const { code, message, violations, retryAfterMs, isRepeatable, rpc } = error;
-  return { code, message, violations, retryAfterMs, isRepeatable, rpc };
-}
 
 function fromForwardedError({ code, message, retryAfterMs, ...options }: ForwardedError): ApiError {
   const known = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : "INTERNAL_SERVER_ERROR";

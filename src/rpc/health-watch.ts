@@ -55,7 +55,6 @@ export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
     watches.set(stream, { service, sent });
     stream.on("close", () => watches.delete(stream));
     sendGrpcHeaders(stream, requestId);
-    stream.on("wantTrailers", sendOk);
     stream.write(frameOf(sent));
     if (shutdownSignal.aborted) stream.end();
   }
@@ -109,10 +108,4 @@ function attempt(stream: ServerHttp2Stream, work: () => unknown): void {
 function frameOf(status: Status): Buffer {
   const statusField = 1 << 3;
   return Buffer.of(0, 0, 0, 0, 2, statusField, status);
-}
-
-const okTrailers = { "grpc-status": "0" };
-
-function sendOk(this: ServerHttp2Stream): void {
-  this.sendTrailers(okTrailers);
 }

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { ApiError, type ErrorCode } from "./api-error.ts";
+import { ApiError, type ErrorCode, noRoom } from "./api-error.ts";
 import { type Answer, errorAnswer } from "./respond.ts";
 
 /* Whole responses of HTTP/1.1, for connections that Node's server does not answer. */
@@ -60,10 +60,7 @@ export function malformedResponse(
 
 /** The answer to a client that connects while there are too many connections. Ends the connection. */
 export function overloadedResponse(requestId: string): string {
-  const overloaded = new ApiError("SERVICE_UNAVAILABLE", "too many connections are open; try again", {
-    retryAfterMs: 1000,
-  });
-  return printError(overloaded, requestId, "connection: close\r\n");
+  return printError(noRoom("too many connections are open"), requestId, "connection: close\r\n");
 }
 
 function printError(error: ApiError, requestId: string, ending: string): string {

@@ -1,5 +1,5 @@
 import type { Http2Session, ServerHttp2Stream } from "node:http2";
-import { ApiError } from "./api-error.ts";
+import { noRoom } from "./api-error.ts";
 
 export interface OpenStreamsMax {
   readonly total: number;
@@ -13,9 +13,7 @@ export class OpenStreams {
   readonly #connectionOf = new Map<ServerHttp2Stream, Http2Session>();
   readonly #perConnection = new Map<Http2Session, number>();
   /** One error for all: encoding one for each stream would cost more than the stream. */
-  readonly #tooMany = new ApiError("SERVICE_UNAVAILABLE", "too many streams of this kind are open; try again", {
-    retryAfterMs: 1000,
-  });
+  readonly #tooMany = noRoom("too many streams of this kind are open");
   /** One listener for all streams. */
   readonly #onClose: (this: ServerHttp2Stream) => void;
 

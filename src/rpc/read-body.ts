@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
-import { ApiError } from "./api-error.ts";
+import { ApiError, noRoom } from "./api-error.ts";
 
 export const bodyBytesMax = 65_536;
 
@@ -155,6 +155,5 @@ function forgetClosed(this: Collected): void {
 const evicted = Symbol("evicted");
 
 function onEvicted(this: Collected): void {
-  const message = "too many requests are half sent; try again";
-  refuse(this, new ApiError("SERVICE_UNAVAILABLE", message, { retryAfterMs: 1000 }));
+  refuse(this, noRoom("too many requests are half sent"));
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
-import type { RefusalReasonSchema, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type { VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
 import { createPacedLines } from "../ambient/paced-lines.ts";
@@ -14,12 +14,9 @@ const linesPerSecond = 100;
 export function outcomeOf(method: string, answer: MessageInitShape<DescMessage> | undefined) {
   if (answer === undefined || method !== "KeysService/VerifyKey") return undefined;
   const { valid = false, code, keyId, reason } = answer as MessageInitShape<typeof VerifyKeyResponseSchema>;
-  return { valid, fields: { code, keyId, reason: reason && wordsOf(reason) } satisfies LogFields };
-}
-
-/** Not the permissions that are missing: they are the caller's own text, in which there may be anything, a key too. */
-function wordsOf({ check, message }: MessageInitShape<typeof RefusalReasonSchema>): string | undefined {
-  return check === "permissions" ? "the key lacks a permission" : message;
+  // Not the permissions that are missing: they are the caller's own text, in which there may be anything, a key too.
+  const words = reason?.check === "permissions" ? "the key lacks a permission" : reason?.message;
+  return { valid, fields: { code, keyId, reason: words } satisfies LogFields };
 }
 
 export type VerificationOutcome = NonNullable<ReturnType<typeof outcomeOf>>;

@@ -12,15 +12,9 @@ export function verifiedAnswer(verification: AuthzVerification, requestId: strin
   const { code, keyId, ownerId, reason } = verification;
   // A code that is not in the table is a refusal.
   const status = (outcomeStatus as Readonly<Record<string, number>>)[code] ?? 403;
-  return emptyAnswer(
-    status,
-    requestId,
-    { code, keyId, ownerId, reason: reason?.message },
-    {
-      ...(status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' }),
-      ...limitHeaders(verification, nowMs),
-    },
-  );
+  const about = { code, keyId, ownerId, reason: reason?.message };
+  const challenge = status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' };
+  return emptyAnswer(status, requestId, about, { ...challenge, ...limitHeaders(verification, nowMs) });
 }
 
 /** The answer to a request without a key. */
@@ -37,14 +31,9 @@ export function undecidedAnswer(error: ApiError, requestId: string): Answer {
   const { code, message } = error;
   if (code === "BAD_REQUEST") return emptyAnswer(statusOfCode.BAD_REQUEST, requestId, { code, reason: message }, {});
   const { "retry-after": retryAfter } = code === "SERVICE_UNAVAILABLE" ? errorHeaders(error) : {};
-  return emptyAnswer(
-    statusOfCode.UNAVAILABLE,
-    requestId,
-    { code: "UNAVAILABLE", reason: message },
-    {
-      ...(retryAfter !== undefined && { "retry-after": retryAfter }),
-    },
-  );
+  const about = { code: "UNAVAILABLE", reason: message };
+  const wait = retryAfter !== undefined && { "retry-after": retryAfter };
+  return emptyAnswer(statusOfCode.UNAVAILABLE, requestId, about, { ...wait });
 }
 
 interface Decision {

@@ -147,7 +147,6 @@ const okTrailers = { "grpc-status": "0" };
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
   sendGrpcHeaders(stream, requestId);
-  stream.on("wantTrailers", sendOk);
   stream.end(frame);
 }
 
@@ -160,8 +159,10 @@ export function sendGrpcError(stream: ServerHttp2Stream, error: ApiError, reques
   stream.respond(headers, alone);
 }
 
+/** The trailers, which say that all went well, are sent when the stream ends. */
 export function sendGrpcHeaders(stream: ServerHttp2Stream, requestId: string): void {
   stream.respond(grpcHeaders(requestId), withTrailers);
+  stream.on("wantTrailers", sendOk);
 }
 
 /** Like Connect, answers with `+proto` even if the request had none. */
