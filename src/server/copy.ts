@@ -43,10 +43,7 @@ export async function copyDataFolder(options: CopyDataOptions): Promise<readonly
 
 /** The file with this version's schema. A damaged one is not copied. */
 async function openSound(file: string, { clock }: Pick<Ambient, "clock">): Promise<SqliteEngine> {
-  const onDeath = (cause: unknown) => {
-    throw cause;
-  };
-  const engine = await openSqliteEngine({ file, clock, metrics: createMetrics(), onDeath, checkFirst: true });
+  const engine = await openSqliteEngine({ file, clock, metrics: createMetrics(), checkFirst: true });
   try {
     const { checked } = engine.writer;
     if (checked?.outcome !== "sound")

@@ -54,9 +54,6 @@ async function withEngine<Result>(
   }
   if (storeMustExist) requireDataFile(databaseFileIn(dataDir));
   const folder = claimDataFolder(dataDir);
-  const onDeath = (cause: unknown) => {
-    throw cause;
-  };
-  const engine = await openSqliteEngine({ file: folder.databaseFile, clock, metrics: createMetrics(), onDeath });
+  const engine = await openSqliteEngine({ file: folder.databaseFile, clock, metrics: createMetrics() });
   return useIt(engine, migrations, `the data folder ${dataDir}`).finally(() => folder.release());
 }

@@ -31,9 +31,8 @@ export async function copyStore(
   target: CopyTarget,
   options: CopyOptions,
 ): Promise<readonly TableCounts[]> {
-  const [feed] = await source.read<{ epoch: string; has_imported_keys: number }>(
-    sql`SELECT epoch, has_imported_keys FROM change_feed`,
-  );
+  const selectFeed = sql`SELECT epoch, has_imported_keys FROM change_feed`;
+  const [feed] = await source.read<{ epoch: string; has_imported_keys: number }>(selectFeed);
   if (feed === undefined) throw new Error("the change feed has no epoch");
   const { epoch } = feed;
   const unfinished = await target.inspect();
@@ -88,9 +87,8 @@ type Row = Record<string, unknown>;
 function readRows(source: SqlEngine, { table, key }: CopiedTable, after: unknown): Promise<readonly Row[]> {
   const column = sql.ref(key);
   const isLater = after === undefined ? sql`1 = 1` : sql`${column} > ${after as string}`;
-  return source.read(
-    sql`SELECT * FROM ${sql.ref(table)} WHERE ${isLater} ORDER BY ${column} LIMIT ${sql.lit(batchRows)}`,
-  );
+  const order = sql`ORDER BY ${column} LIMIT ${sql.lit(batchRows)}`;
+  return source.read(sql`SELECT * FROM ${sql.ref(table)} WHERE ${isLater} ${order}`);
 }
 
 async function countRows(source: SqlEngine, { table }: CopiedTable): Promise<number> {

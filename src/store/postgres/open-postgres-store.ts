@@ -67,10 +67,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { servers } = engine;
   const laneOptions = { ...options, servers, roundTrip, timeoutMs: options.usageTimeoutMs };
   const usageLanes = Array.from({ length: options.lanes }, () => new UsageLane(laneOptions));
-  const permitLanes = Array.from(
-    { length: options.lanes },
-    () => new PermitLane({ ...laneOptions, makeWindows: makeWindowsWith(engine, options) }),
-  );
+  const permitOptions = { ...laneOptions, makeWindows: makeWindowsWith(engine, options) };
+  const permitLanes = Array.from({ length: options.lanes }, () => new PermitLane(permitOptions));
   const lanes = [...usageLanes, ...permitLanes];
   const changes = new PgChangeFeed({ ...options, servers });
   const close = async () => {

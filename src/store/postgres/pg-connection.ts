@@ -137,9 +137,7 @@ export class PgConnection {
     return {
       run: (statement, deadline) => this.#runPrepared(open, statement, deadline),
       runAll: (statements, deadline) => this.#runAll(open, statements, deadline),
-      discard: () => {
-        if (this.#open === open) this.discard();
-      },
+      discard: () => this.#discardIf(open),
     };
   }
 
@@ -152,6 +150,11 @@ export class PgConnection {
     this.#servers.onConnectionLost();
     this.#options.onLost?.();
     this.#reopenAfter(0);
+  }
+
+  /** Unless another one has taken its place. */
+  #discardIf(open: OpenClient | undefined): void {
+    if (this.#open === open) this.discard();
   }
 
   close(): void {
@@ -250,12 +253,8 @@ export class PgConnection {
     const tracked = this.#servers.track(server, () => this.#onReplaced(opened));
     const opened: OpenClient = { client, socket, tracked };
     // Without a listener the loss of an idle connection would end the process.
-    client.on("error", () => {
-      if (this.#open === opened) this.discard();
-    });
-    client.on("end", () => {
-      if (this.#open === opened) this.discard();
-    });
+    client.on("error", () => this.#discardIf(opened));
+    client.on("end", () => this.#discardIf(opened));
     client.on("notice", (notice) => {
       if (isUnconfirmedCommit(notice)) this.#doubtful = true;
     });

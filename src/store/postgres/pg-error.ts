@@ -123,12 +123,6 @@ const waitForStandby = "SyncRepWaitForLSN";
  * could still undo it. node-postgres resolves the query all the same. A warning that does not say where it comes from is
  * taken for one.
  */
-export function isUnconfirmedCommit({
-  code,
-  routine,
-}: {
-  code?: string | undefined;
-  routine?: string | undefined;
-}): boolean {
+export function isUnconfirmedCommit({ code, routine }: { [Name in "code" | "routine"]?: string | undefined }): boolean {
   return routine === undefined ? code === "01000" : routine === waitForStandby;
 }

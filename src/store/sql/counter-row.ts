@@ -25,18 +25,13 @@ export const counterColumns = [
 /** Throws on a row that this code cannot have written: using it could grant uses that were never issued. */
 export function counterOf(row: CounterRow): UsageCounter {
   if (!isSound(row)) throw new Error("the stored counter is damaged");
-  return {
-    remaining: row.remaining,
-    refill:
-      row.refill_interval === null
-        ? undefined
-        : {
-            interval: row.refill_interval as RefillInterval,
-            amount: row.refill_amount as number,
-            carryOver: row.refill_carry_over === 1,
-            refilledThroughMs: row.refilled_through_ms as number,
-          },
+  const refill = {
+    interval: row.refill_interval as RefillInterval,
+    amount: row.refill_amount as number,
+    carryOver: row.refill_carry_over === 1,
+    refilledThroughMs: row.refilled_through_ms as number,
   };
+  return { remaining: row.remaining, refill: row.refill_interval === null ? undefined : refill };
 }
 
 /** The columns of a counter in a row that may have none. */

@@ -21,15 +21,10 @@ import { createRootKeyPlan, revokeRootKeyPlan } from "./sql-root-key-store.ts";
 import { readKeyOfSecret, readOwnerOfKey, readResource } from "./stored-rows.ts";
 import { updateRemainingPlan } from "./update-remaining.ts";
 
-type MakePlan = (engine: SqlEngine, command: Command) => MaybePromise<ChangePlan>;
-type GiveAnswer = (engine: SqlEngine, query: Query) => Promise<unknown>;
+type MakePlan<Made = Command> = (engine: SqlEngine, command: Made) => MaybePromise<ChangePlan>;
+type GiveAnswer<Asked = Query, Answer = unknown> = (engine: SqlEngine, query: Asked) => Promise<Answer>;
 
-const plans: {
-  readonly [Kind in Command["kind"]]: (
-    engine: SqlEngine,
-    command: Extract<Command, { kind: Kind }>,
-  ) => MaybePromise<ChangePlan>;
-} = {
+const plans: { readonly [Kind in Command["kind"]]: MakePlan<Extract<Command, { kind: Kind }>> } = {
   createKey: createKeyPlan,
   createOwner: createOwnerPlan,
   createApi: createApiPlan,
@@ -52,12 +47,7 @@ const plans: {
   revokeRootKey: revokeRootKeyPlan,
 };
 
-const answers: {
-  readonly [Kind in Query["kind"]]: (
-    engine: SqlEngine,
-    query: Extract<Query, { kind: Kind }>,
-  ) => Promise<Answers[Kind]>;
-} = {
+const answers: { readonly [Kind in Query["kind"]]: GiveAnswer<Extract<Query, { kind: Kind }>, Answers[Kind]> } = {
   key: readResource,
   owner: readResource,
   api: readResource,

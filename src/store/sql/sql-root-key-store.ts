@@ -35,9 +35,8 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
     },
 
     async retireGenerated(nowMs, exceptDigests) {
-      const [generated] = await engine.read<GeneratedRow>(
-        sql`SELECT id, digest, expires_at_ms FROM root_keys WHERE id = ${generatedRootKeyId}`,
-      );
+      const select = sql`SELECT id, digest, expires_at_ms FROM root_keys WHERE id = ${generatedRootKeyId}`;
+      const [generated] = await engine.read<GeneratedRow>(select);
       if (generated === undefined || exceptDigests.includes(generated.digest) || isOver(generated, nowMs)) return;
       await engine.atomically([
         sql`UPDATE root_keys SET expires_at_ms = ${nowMs}, updated_at_ms = ${nowMs}, version = version + 1

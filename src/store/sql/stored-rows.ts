@@ -88,9 +88,8 @@ export async function readOwnerOfKey(
   engine: SqlEngine,
   { keyId }: { readonly keyId: string },
 ): Promise<StoredOwner | undefined> {
-  const [key] = await engine.read<Pick<KeyRow, "api_id"> & { readonly owner_id: string | null }>(
-    sql`SELECT owner_id, api_id FROM keys WHERE id = ${keyId}`,
-  );
+  const select = sql`SELECT owner_id, api_id FROM keys WHERE id = ${keyId}`;
+  const [key] = await engine.read<Pick<KeyRow, "api_id"> & { readonly owner_id: string | null }>(select);
   if (key === undefined || key.owner_id === null) return undefined;
   const owner = await readResource(engine, { kind: "owner", id: key.owner_id });
   return owner && concernsApi(owner, key.api_id) ? owner : undefined;

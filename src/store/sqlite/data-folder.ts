@@ -72,10 +72,9 @@ function openLock(path: string): DatabaseSync {
     return lock;
   } catch (error) {
     lock?.close();
-    throw new DataFolderError(
-      isBusy(error)
-        ? `the data folder ${path} is in use by another process`
-        : `the data folder ${path} cannot be written to: ${(error as Error).message}`,
-    );
+    const problem = isBusy(error)
+      ? "is in use by another process"
+      : `cannot be written to: ${(error as Error).message}`;
+    throw new DataFolderError(`the data folder ${path} ${problem}`);
   }
 }

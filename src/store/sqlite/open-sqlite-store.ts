@@ -99,11 +99,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   health.watch(files);
   const opened = engine;
   const { writer } = opened;
-  options.metrics.gauge(
-    "latchkey_data_file_up",
-    "With the embedded store: 1 while its file can be used and the last write to it found room.",
-    () => Number(health.problem === undefined && !writer.isFull),
-  );
+  const help = "With the embedded store: 1 while its file can be used and the last write to it found room.";
+  const isUp = () => health.problem === undefined && !writer.isFull;
+  options.metrics.gauge("latchkey_data_file_up", help, () => Number(isUp()));
   const store: Store = {
     keys: engine.lookups,
     management: createSqlManagement(engine),
@@ -112,19 +110,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     usageLanes: [writer],
     permitLanes: [writer],
     tidy: (nowMs, eventsBeforeMs) => tidyTables(opened, nowMs, eventsBeforeMs),
-    close: closeWith(engine, files, health, file),
+    async close() {
+      // The check is stopped first: its open connection would keep the write-ahead log in place.
+      const isSound = await health.stop();
+      await opened.close({ leaveLog: health.hasFailed });
+      await files.close();
+      if (isSound) noteClosed(file);
+    },
   };
   return guardStore(store, health);
-}
-
-function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, file: string): () => Promise<void> {
-  return async () => {
-    // The check is stopped first: its open connection would keep the write-ahead log in place.
-    const isSound = await health.stop();
-    await engine.close({ leaveLog: health.hasFailed });
-    await files.close();
-    if (isSound) noteClosed(file);
-  };
 }
 
 /** A connection that can write moves the log into the file when it closes, unless another one has read the file and is open. */

@@ -78,11 +78,6 @@ function isSound(row: PermitRow): boolean {
 
 /** A denial changes nothing, so it is not written. */
 function isSame(a: PermitWindow, b: PermitWindow): boolean {
-  return (
-    a.gen === b.gen &&
-    a.clampedEndsAtMs === b.clampedEndsAtMs &&
-    a.granted === b.granted &&
-    a.spent === b.spent &&
-    a.contended === b.contended
-  );
+  const names = ["gen", "clampedEndsAtMs", "granted", "spent", "contended"] as const;
+  return names.every((name) => a[name] === b[name]);
 }

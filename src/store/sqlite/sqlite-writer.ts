@@ -29,8 +29,11 @@ export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> 
   readonly watch?: LedgerWatch;
   /** Replaces, in tests, the windows' clock, which cannot be set. */
   readonly windowClock?: Pick<Clock, "nowMs">;
-  /** The writer thread died. The outcome of its current work is unknown; only a new process can continue. */
-  readonly onDeath: (cause: unknown) => void;
+  /**
+   * The writer thread died. The outcome of its current work is unknown; only a new process can continue. Default: throws, which
+   * ends this one.
+   */
+  readonly onDeath?: (cause: unknown) => void;
   /** Called before an answer of the writer thread is passed on. */
   readonly onReply?: () => void;
   /** Whether the file is to be checked before it is used: see `SqliteWriter.checked`. Default: false. */
@@ -68,7 +71,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   }
 
   private constructor(options: SqliteWriterOptions) {
-    const { file, clock, metrics, checkFirst = false, onDeath, onReply } = options;
+    const { file, clock, metrics, checkFirst = false, onDeath = rethrow, onReply } = options;
     this.#options = options;
     this.#windowClock = options.windowClock ?? anchored(clock);
     this.#jobs = new KeyedBatcher({
@@ -139,11 +142,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     const time = { nowMs: clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
     watch?.onClockReading({ ledgerMs: time.nowMs, sentAtMs, receivedAtMs: clock.monotonicMs() });
     const clearsNumbers = this.#numbers.clearIfMany();
-    const reply = await this.#thread.request({
-      jobs: batch.map(({ job }) => this.#numbered(job)),
-      time,
-      clearsNumbers,
-    });
+    const jobs = batch.map(({ job }) => this.#numbered(job));
+    const reply = await this.#thread.request({ jobs, time, clearsNumbers });
     if (typeof reply === "string" || "opened" in reply)
       throw new Error("the writer answered a batch with something else");
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
@@ -170,6 +170,10 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
 /** A job shares its transaction with others, but its rows with none: it has no key. */
 interface JobEntry extends BatchEntry<JobResult<SqlResult>> {
   readonly job: WriterJob<Statement>;
+}
+
+function rethrow(cause: unknown): never {
+  throw cause;
 }
 
 // SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE.

@@ -49,11 +49,8 @@ function writeChanged(
   after: UsageCounter,
 ): void {
   if (after === before) return;
-  prepare("UPDATE counters SET remaining = ?, refilled_through_ms = ? WHERE subject = ?").run(
-    after.remaining,
-    after.refill?.refilledThroughMs ?? null,
-    subject,
-  );
+  const update = prepare("UPDATE counters SET remaining = ?, refilled_through_ms = ? WHERE subject = ?");
+  update.run(after.remaining, after.refill?.refilledThroughMs ?? null, subject);
 }
 
 /**
