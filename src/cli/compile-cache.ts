@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, realpathSync, type Stats, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import module from "node:module";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
@@ -45,7 +45,7 @@ export function claimPrivateFolder(path: string): string | undefined {
     const real = join(realpathSync(dirname(path)), basename(path));
     // For a symbolic link this looks at the link itself.
     const stats = lstatSync(real);
-    return stats.isDirectory() && stats.uid === uid && permissions(stats) === 0o700 ? real : undefined;
+    return stats.isDirectory() && stats.uid === uid && (stats.mode & 0o777) === 0o700 ? real : undefined;
   } catch {
     // The file system can be read-only or full. Without a cache the start is only slower.
     return undefined;
@@ -68,8 +68,4 @@ function isGuarded(folder: string, uid: number): boolean {
   const isOpen = (stats.mode & WRITABLE_BY_OTHERS) !== 0 && (stats.mode & STICKY) === 0;
   if (isOpen || (stats.uid !== 0 && stats.uid !== uid)) return false;
   return dirname(folder) === folder || isGuarded(dirname(folder), uid);
-}
-
-function permissions({ mode }: Stats): number {
-  return mode & 0o777;
 }

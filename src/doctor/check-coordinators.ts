@@ -63,12 +63,7 @@ function reportFailure(address: string, reason: string, found: Report["found"]):
   }
 }
 
-async function reportCertificate(
-  address: string,
-  ca: string | undefined,
-  nowMs: number,
-  report: Report,
-): Promise<void> {
+async function reportCertificate(address: string, ca: string | undefined, nowMs: number, report: Report) {
   const url = new URL(address);
   const certificate = await readPeerCertificate(hostOf(url), Number(url.port) || 443, ca);
   if (certificate === undefined) return;

@@ -23,9 +23,8 @@ export function columnsToPrint(fields: readonly CommandField[]): Column[] {
 export function rowColumnsOf({ response, items, batch }: CliCommand): Column[] {
   const list = items ?? batch?.results;
   if (list === undefined) return columnsToPrint(fieldsOfMessage(response));
-  const rows = columnsToPrint(
-    fieldsOfMessage(fieldsOfMessage(response).find(({ name }) => name === list)?.message ?? ""),
-  );
+  const message = fieldsOfMessage(response).find(({ name }) => name === list)?.message;
+  const rows = columnsToPrint(fieldsOfMessage(message ?? ""));
   return batch === undefined ? rows : [numberColumn, ...rows];
 }
 

@@ -46,10 +46,8 @@ function completions(): Map<string, readonly string[]> {
   table.set("profile set", ["--url", "--root-key"]);
   table.set("completion", Object.keys(scripts));
   for (const group of groups) {
-    table.set(
-      group.name,
-      group.commands.map(({ name }) => name),
-    );
+    const commandNames = group.commands.map(({ name }) => name);
+    table.set(group.name, commandNames);
     for (const command of group.commands) table.set(`${group.name} ${command.name}`, flagNames(command));
   }
   return table;

@@ -40,11 +40,8 @@ export function printAnswer({ command, answer, screen, columns }: ToPrint): Prin
   }
   const isTable = (field: CommandField) => field.isList && field.type === "message";
   const single = fields.filter((field) => !isTable(field) && !(isList && field.name === "cursor"));
-  const lines = printEntries(
-    command,
-    single.flatMap((field) => entriesOf(field, answer[field.name], [])),
-    screen,
-  );
+  const entries = single.flatMap((field) => entriesOf(field, answer[field.name], []));
+  const lines = printEntries(command, entries, screen);
   const tables = fields.filter(isTable).flatMap((field) => {
     const rows = (answer[field.name] ?? []) as JsonMessage[];
     if (rows.length === 0) return [];

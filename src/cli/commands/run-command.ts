@@ -105,14 +105,10 @@ async function completeRequest(command: CliCommand, request: JsonMessage): Promi
   }
 }
 
-async function confirmDeletion(
-  group: CommandGroup,
-  command: CliCommand,
-  request: JsonMessage,
-  isSure: boolean,
-): Promise<void> {
+async function confirmDeletion(group: CommandGroup, command: CliCommand, request: JsonMessage, isSure: boolean) {
   if (!command.isDeletion || isSure) return;
-  const what = `${capitalise(command.name)} ${operandOf(command, request)} (${group.name})`;
+  const verb = command.name.charAt(0).toUpperCase() + command.name.slice(1);
+  const what = `${verb} ${operandOf(command, request)} (${group.name})`;
   const answer = await input.confirm(`${what} for ever?`);
   if (answer === undefined) throw new UsageError("there is nobody to ask: --yes says that you are sure");
   if (!answer) throw new CommandError("nothing was done");
@@ -121,8 +117,4 @@ async function confirmDeletion(
 function isRefused({ outcome, batch }: CliCommand, answer: JsonMessage): boolean {
   if (batch !== undefined) return (answer[batch.results] as unknown[]).some(hasError);
   return outcome !== undefined && answer[outcome] === false;
-}
-
-function capitalise(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }
