@@ -28,12 +28,8 @@ export async function deleteApi(
 async function deleteStoppedApi(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
   for (;;) {
     await endKeys(management, { kind: "deleteApiKeys", id: apiId }, deps);
-    const { outcome } = await management.change({
-      kind: "deleteApi",
-      id: apiId,
-      isStopped: true,
-      event: newEvent(deps),
-    });
+    const last = { kind: "deleteApi", id: apiId, isStopped: true, event: newEvent(deps) } as const;
+    const { outcome } = await management.change(last);
     // A conflict: a key was still being stored when the API stopped to take keys.
     if (outcome !== "conflict") return;
   }

@@ -27,10 +27,8 @@ export class IdempotencyConflict extends Error {
  * sealed under a key derived from both, and so is what was asked for. A copy of the database reveals no secrets. Where
  * root keys share idempotency keys, one that is short enough to be guessed can be found in it.
  */
-export function createIdempotency<Answer>(
-  { rootKey, value: idempotencyKey, method, apiId }: IdempotencyKey,
-  request: object,
-) {
+export function createIdempotency<Answer>(key: IdempotencyKey, request: object) {
+  const { rootKey, value: idempotencyKey, method, apiId } = key;
   const lookupKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency lookup");
   const requestKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency request");
   const sealingKey = deriveKey(rootKey.reveal(), idempotencyKey.reveal(), "latchkey idempotency answer");

@@ -82,10 +82,8 @@ export class AskEntry implements BatchEntry<PermitResult> {
 
   #split(result: PermitResult & { readonly outcome: "settled" }): void {
     const { holders, metrics } = this.#deps;
-    const shares = shareOut(
-      this.#asks.map(({ ask }) => ask),
-      result.granted,
-    );
+    const asks = this.#asks.map(({ ask }) => ask);
+    const shares = shareOut(asks, result.granted);
     this.#asks.forEach(({ member, ask, resolve }, i) => {
       const { granted } = shares[i] as Share;
       resolve({ ...result, granted });
@@ -95,9 +93,8 @@ export class AskEntry implements BatchEntry<PermitResult> {
       metrics.permits("returned", ask.returned);
     });
     // What others hold can complete a cost only if there is enough of it.
-    const isRecalled = shares.some(
-      ({ lacking }) => lacking !== undefined && lacking <= result.left + result.outstanding,
-    );
+    const mostLeft = result.left + result.outstanding;
+    const isRecalled = shares.some(({ lacking }) => lacking !== undefined && lacking <= mostLeft);
     const asking = this.#members();
     const isInspected = asking.length < this.#asks.length;
     if ((isRecalled || isInspected) && result.outstanding > 0) this.#recall(isInspected ? [] : asking);

@@ -83,10 +83,8 @@ export class Coordinator {
   }
 
   async #exchange(engine: PermitEngine, batch: readonly AskEntry[]): Promise<readonly PermitResult[]> {
-    const results = await exchangeInTurn(
-      engine,
-      batch.map((entry) => entry.merge()),
-    );
+    const asks = batch.map((entry) => entry.merge());
+    const results = await exchangeInTurn(engine, asks);
     this.#answeredAtMs = this.#clock.monotonicMs();
     return results;
   }

@@ -53,16 +53,12 @@ export interface Share {
  * rest evenly, up to what each wants in advance.
  */
 export function shareOut(asks: readonly PermitAsk[], granted: number): Share[] {
-  const grants = grantRuns(
-    granted,
-    asks.flatMap(({ waiting }) => waiting),
-  ).values();
+  const runs = asks.flatMap(({ waiting }) => waiting);
+  const grants = grantRuns(granted, runs).values();
   const waited = asks.map(({ waiting }) => shareOf(waiting, grants));
   const rest = waited.reduce((left, share) => left - share.granted, granted);
-  const inAdvance = shareEvenly(
-    rest,
-    asks.map((ask) => ask.inAdvance),
-  );
+  const wanted = asks.map((ask) => ask.inAdvance);
+  const inAdvance = shareEvenly(rest, wanted);
   return waited.map((share, i) => ({ ...share, granted: share.granted + (inAdvance[i] as number) }));
 }
 

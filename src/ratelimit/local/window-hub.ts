@@ -48,10 +48,8 @@ export async function exchangeWithEach<Server>(
   let refusal: string | undefined;
   const exchanges = [...indicesOf].map(async ([server, indices]) => {
     try {
-      const answer = await exchange(
-        server as Server,
-        indices.flatMap((i) => reports[i] ?? []),
-      );
+      const sent = indices.flatMap((i) => reports[i] ?? []);
+      const answer = await exchange(server as Server, sent);
       refusal ??= answer.refusal;
       answer.news.forEach((each, i) => {
         news[indices[i] as number] = each;

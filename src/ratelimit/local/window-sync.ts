@@ -118,12 +118,8 @@ export class WindowSync implements WindowListener {
       });
       this.#deps.metrics.windowsSynced("merged", sent.length - failed);
       if (failed > 0) this.#deps.metrics.windowsSynced("failed", failed);
-      if (failed > 0 && refusal !== undefined)
-        this.#troubles.begin(
-          "some rate-limit windows cannot be told to the other replicas",
-          { reason: refusal },
-          refusal,
-        );
+      const trouble = "some rate-limit windows cannot be told to the other replicas";
+      if (failed > 0 && refusal !== undefined) this.#troubles.begin(trouble, { reason: refusal }, refusal);
       if (epoch !== this.#epoch) this.#reportAgain(epoch);
     } catch {
       // The hub's own link says why, once. The windows stay as they are and are reported when it is back.

@@ -34,10 +34,7 @@ export async function inspectWindow(
     const waitMaxMs = isDecided ? tuning.holdMs + 3 * roundTripMs : permitTimeoutMs(roundTripMs);
     if (outstanding === 0 || waitedMs >= waitMaxMs) return answer;
     // In one process others have returned theirs by now.
-    if (attempt > 0) await pause(Math.min(tuning.retryMaxMs, attempt * tuning.retryMinMs));
+    const pauseMs = Math.min(tuning.retryMaxMs, attempt * tuning.retryMinMs);
+    if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
