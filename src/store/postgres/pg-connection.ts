@@ -181,11 +181,7 @@ export class PgConnection {
     }
   }
 
-  async #run(
-    open: OpenClient | undefined,
-    { name, text, values, rowMode }: PgStatement,
-    deadline: Deadline,
-  ): Promise<PgReply> {
+  async #run(open: OpenClient | undefined, { name, text, values, rowMode }: PgStatement, deadline: Deadline) {
     const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
     const ask = (client: pg.Client): Promise<Omit<PgReply, "doubtful">> =>
       rowMode === "text" ? queryText(client, config) : client.query(config);
@@ -193,11 +189,7 @@ export class PgConnection {
     return { rows, rowCount, doubtful: this.#doubtful };
   }
 
-  async #runAll(
-    open: OpenClient | undefined,
-    statements: readonly PgStatement[],
-    deadline: Deadline,
-  ): Promise<PgReply[]> {
+  async #runAll(open: OpenClient | undefined, statements: readonly PgStatement[], deadline: Deadline) {
     const results = await this.#answerOf(open, (client) => StatementBatch.run(client, statements), deadline);
     return results.map(({ rows, rowCount }) => ({ rows, rowCount, doubtful: this.#doubtful }));
   }

@@ -120,11 +120,7 @@ export class PgPool {
     for (const connection of this.#connections) connection.close();
   }
 
-  async #withSession<Result>(
-    kind: Kind,
-    waitMs: number,
-    use: (session: PgSession) => Promise<Result>,
-  ): Promise<Result> {
+  async #withSession<Result>(kind: Kind, waitMs: number, use: (session: PgSession) => Promise<Result>) {
     const connection = await this.#take(kind, waitMs);
     const session = connection.session();
     try {

@@ -32,11 +32,8 @@ interface OwnerOfWindows {
   readonly madeAtMs: number;
 }
 
-export function limitRowsOfKey({
-  id,
-  rateLimit,
-  rateLimits = [],
-}: Pick<NewKey, "id" | "rateLimit" | "rateLimits">): LimitRow[] {
+export function limitRowsOfKey(key: Pick<NewKey, "id" | "rateLimit" | "rateLimits">): LimitRow[] {
+  const { id, rateLimit, rateLimits = [] } = key;
   const named = rateLimits.map(({ name, rule }) => toRow(id, limitOfKey(id, name), rule));
   return rateLimit === undefined ? named : [toRow(id, id, rateLimit), ...named];
 }

@@ -144,13 +144,7 @@ function orderOf(group: Group, idColumn: string): Sql {
  * The columns before the last one are not compared as rows: Postgres ends the scan of an index where the first column of such
  * a comparison is out of its range, not where another one is. It would pass over everything else of the first column.
  */
-function rangeOf(
-  engine: SqlEngine,
-  idColumn: string,
-  group: Group,
-  before: string,
-  from: string | undefined,
-): readonly Sql[] {
+function rangeOf(engine: SqlEngine, idColumn: string, group: Group, before: string, from: string | undefined) {
   const last = group.slice(-1);
   const least = from === undefined ? last : [...last, { column: idColumn, value: from }];
   return [

@@ -84,10 +84,7 @@ export async function readKeyOfSecret(engine: SqlEngine, { digest, nowMs }: { di
 }
 
 /** The owner of this key, if its record concerns keys of the same API. */
-export async function readOwnerOfKey(
-  engine: SqlEngine,
-  { keyId }: { readonly keyId: string },
-): Promise<StoredOwner | undefined> {
+export async function readOwnerOfKey(engine: SqlEngine, { keyId }: { keyId: string }) {
   const select = sql`SELECT owner_id, api_id FROM keys WHERE id = ${keyId}`;
   const [key] = await engine.read<Pick<KeyRow, "api_id"> & { readonly owner_id: string | null }>(select);
   if (key === undefined || key.owner_id === null) return undefined;

@@ -1,15 +1,11 @@
-import type { StatementSync } from "node:sqlite";
 import { exchangePermits, type PermitRule, type PermitWindow, windowMadeAt } from "../../domain/permit-window.ts";
 import { limitMax } from "../../domain/rate-limit.ts";
 import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { isIntegerIn } from "../sql/read-columns.ts";
+import type { Prepare } from "./usage-rows.ts";
 
 /** Settles one ask inside the open transaction. */
-export function exchangeAsk(
-  prepare: (sql: string) => StatementSync,
-  { subject, ...ask }: SubjectAsk,
-  nowMs: number,
-): PermitResult {
+export function exchangeAsk(prepare: Prepare, { subject, ...ask }: SubjectAsk, nowMs: number): PermitResult {
   const row = prepare("SELECT * FROM permit_windows WHERE subject = ?").get(subject) as PermitRow | undefined;
   const rule = ask.sentRule ?? storedRule(row);
   if (rule === undefined) return { outcome: "missing" };

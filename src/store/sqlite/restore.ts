@@ -76,11 +76,7 @@ function migrationsOf(source: DatabaseSync): string[] | undefined {
   }
 }
 
-async function copyInto(
-  databaseFile: string,
-  source: DatabaseSync,
-  { epoch, onProgress }: RestoreOptions,
-): Promise<void> {
+async function copyInto(databaseFile: string, source: DatabaseSync, { epoch, onProgress }: RestoreOptions) {
   const partial = `${databaseFile}.restoring`;
   removeAll(partial);
   try {

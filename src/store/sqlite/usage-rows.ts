@@ -3,12 +3,15 @@ import { refilled, settle, type UsageCounter } from "../../domain/usage.ts";
 import { type CounterRow, counterColumns, counterOf } from "../sql/counter-row.ts";
 import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "../usage-ledger.ts";
 
+/** A statement of the writer thread, which is compiled once. */
+export type Prepare = (sql: string) => StatementSync;
+
 /**
  * Settles one charge inside the open transaction. `atomically` undoes what a function that throws has written: a charge on
  * two counters changes both of them or none.
  */
 export function settleCharge(
-  prepare: (sql: string) => StatementSync,
+  prepare: Prepare,
   atomically: (write: () => void) => void,
   charge: Charge,
   nowMs: number,
@@ -37,17 +40,12 @@ export function settleCharge(
   };
 }
 
-function readCounter(prepare: (sql: string) => StatementSync, subject: string): UsageCounter | undefined {
+function readCounter(prepare: Prepare, subject: string): UsageCounter | undefined {
   const row = prepare("SELECT * FROM counters WHERE subject = ?").get(subject) as CounterRow | undefined;
   return row && counterOf(row);
 }
 
-function writeChanged(
-  prepare: (sql: string) => StatementSync,
-  subject: string,
-  before: UsageCounter,
-  after: UsageCounter,
-): void {
+function writeChanged(prepare: Prepare, subject: string, before: UsageCounter, after: UsageCounter): void {
   if (after === before) return;
   const update = prepare("UPDATE counters SET remaining = ?, refilled_through_ms = ? WHERE subject = ?");
   update.run(after.remaining, after.refill?.refilledThroughMs ?? null, subject);
