@@ -73,11 +73,8 @@ function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
 }
 
 /** Undefined for a request that says nothing of costs. Throws `InvalidRequest`. */
-export function toCosts({
-  remaining,
-  ratelimit,
-  ratelimits,
-}: Pick<VerifyKeyRequest, "remaining" | "ratelimit" | "ratelimits">): Costs | undefined {
+export function toCosts(asked: Pick<VerifyKeyRequest, "remaining" | "ratelimit" | "ratelimits">): Costs | undefined {
+  const { remaining, ratelimit, ratelimits } = asked;
   if (remaining === undefined && ratelimit === undefined && ratelimits.length === 0) return undefined;
   if (ratelimits.length > 1 && new Set(ratelimits.map(({ name }) => name)).size < ratelimits.length)
     throw invalid("ratelimits", "must not have a name twice");

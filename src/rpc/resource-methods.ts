@@ -57,11 +57,7 @@ export function resourceMethods<Of extends Resource, Schema extends DescMessage>
     },
 
     /** `changes`: what the request changes, where that is not only what its message says. */
-    async update(
-      request: Update,
-      context: HandlerContext,
-      changes: object = updateIn(request, context),
-    ): Promise<Shape> {
+    async update(request: Update, context: HandlerContext, changes: object = updateIn(request, context)) {
       const parts = changesIn(resources[resource], changes);
       const asked = { id: idIn(request), ifVersion: request.ifVersion, changes: parts };
       const { management, note } = context;

@@ -121,12 +121,8 @@ export function createClient(client: ClientOptions): Client {
     // A field that is undefined is absent. It must not take the client's API away.
     const namesApi = (request as { apiId?: unknown } | undefined)?.apiId !== undefined;
     const asked = method.takesApi && apiId !== undefined && !namesApi ? { ...request, apiId } : request;
-    const prepared = transport.prepare(
-      method,
-      asked,
-      method.isIdempotent ? (idempotencyKey ?? randomKey()) : undefined,
-      trace,
-    );
+    const sentKey = method.isIdempotent ? (idempotencyKey ?? randomKey()) : undefined;
+    const prepared = transport.prepare(method, asked, sentKey, trace);
     const untilMs = Date.now() + timeoutMs;
     return withDeadline(timeoutMs, signal, (signal) => {
       signal.throwIfAborted();
@@ -180,10 +176,8 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const deadline = new AbortController();
   // Not AbortSignal.timeout: its timer would outlive the call.
-  const timer = setTimeout(
-    () => deadline.abort(new LatchkeyError("TIMEOUT", `no answer within ${timeoutMs} ms`)),
-    timeoutMs,
-  );
+  const giveUp = () => deadline.abort(new LatchkeyError("TIMEOUT", `no answer within ${timeoutMs} ms`));
+  const timer = setTimeout(giveUp, timeoutMs);
   try {
     return await call(caller ? AbortSignal.any([caller, deadline.signal]) : deadline.signal);
   } finally {

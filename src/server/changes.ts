@@ -20,10 +20,7 @@ export async function connectChanges(deps: ChangesDeps): Promise<ChangeAudience 
   if (access === undefined) return { async broadcast() {}, close() {} };
   const { RedisChanges } = await import("../ratelimit/redis/redis-changes.ts");
   const redis = new RedisChanges({ ...deps, access });
-  deps.metrics.gauge(
-    "latchkey_key_changes_up",
-    "1 while changes on other replicas are received immediately, 0 while only the change feed brings them.",
-    () => Number(redis.isUp),
-  );
+  const help = "1 while changes on other replicas are received immediately, 0 while only the change feed brings them.";
+  deps.metrics.gauge("latchkey_key_changes_up", help, () => Number(redis.isUp));
   return redis;
 }

@@ -122,10 +122,8 @@ const otherHost: Refusal = [
 ];
 
 /** Why a request is refused. It has to send one of the secrets, or come over a connection with a client certificate. */
-function createCheck({
-  secrets,
-  takesCertificates = false,
-}: InternalAccess): (req: IncomingMessage) => Refusal | undefined {
+function createCheck(access: InternalAccess): (req: IncomingMessage) => Refusal | undefined {
+  const { secrets, takesCertificates = false } = access;
   const expected = secrets.map((secret) => sha256(`Bearer ${secret.reveal()}`));
   if (expected.length === 0 && !takesCertificates) return (req) => (isForThisMachine(req) ? undefined : otherHost);
   return ({ headers, socket }) => {

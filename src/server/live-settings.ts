@@ -61,10 +61,7 @@ function asksForProof({ internalSecrets, internalClientCa }: Settings): boolean 
 }
 
 /** What of `next` a running process can take over, and the names of what it cannot. */
-export function takeOver(
-  current: Settings,
-  next: Settings,
-): { settings: Settings; changed: string[]; fixed: string[] } {
+export function takeOver(current: Settings, next: Settings) {
   const settings: Record<string, unknown> = { ...current };
   const changed: string[] = [];
   const fixed: string[] = [];

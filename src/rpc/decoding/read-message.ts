@@ -53,13 +53,8 @@ function readMaskedJson<Desc extends DescMessage>(desc: Desc, value: JsonValue):
   const message = messageReader(desc)(fields, "", violations) as MessageShape<Desc>;
   violations.throwIfAny();
   // In JSON a mask has the JSON names of fields.
-  setMask(
-    update,
-    message,
-    String(mask)
-      .replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-      .split(","),
-  );
+  const names = String(mask).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  setMask(update, message, names.split(","));
   // Before the mask drops what it does not name.
   resolveAliases(desc, message);
   completeFromBinary(desc, message);

@@ -60,14 +60,9 @@ class Exchange implements BodyTaker, Call {
   requestId = "";
   body: ReadBody = nothing;
 
-  constructor(
-    { codec, endpoint }: HotEndpoint,
-    deps: HotDeps,
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-  ) {
-    this.endpoint = endpoint;
-    this.codec = codec;
+  constructor(hot: HotEndpoint, deps: HotDeps, stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+    this.endpoint = hot.endpoint;
+    this.codec = hot.codec;
     this.deps = deps;
     this.stream = stream;
     this.headers = headers;

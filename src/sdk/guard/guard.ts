@@ -118,10 +118,7 @@ export function bodyOf<Request>(refusal: Refusal, request: Request, options: Ref
 }
 
 /** Those of the headers that an answer does not have yet: what the API says itself stays. */
-export function missingOf(
-  headers: Readonly<Record<string, string>>,
-  has: (name: string) => boolean,
-): [string, string][] {
+export function missingOf(headers: Readonly<Record<string, string>>, has: (name: string) => boolean) {
   return Object.entries(headers).filter(([name]) => !has(name));
 }
 

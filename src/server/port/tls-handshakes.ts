@@ -180,13 +180,8 @@ function isBeginning(bytes: Buffer): boolean {
   return bytes.length < 5 || bytes.length < 5 + bytes.readUInt16BE(3);
 }
 
-function serverOptionsOf({
-  cert,
-  key,
-  versionMin,
-  clientCa,
-  isClientCertRequired = false,
-}: TlsOptions): tls.TlsOptions {
+function serverOptionsOf(options: TlsOptions): tls.TlsOptions {
+  const { cert, key, versionMin, clientCa, isClientCertRequired = false } = options;
   return {
     cert,
     key: key.reveal(),
