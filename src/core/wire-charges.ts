@@ -11,11 +11,12 @@ import {
   type ChargeOutcome,
   type ChargeResult,
   type ChargeRun,
+  notSettled,
   type SettledCharge,
   sharedBalance,
 } from "../store/usage-ledger.ts";
 import { counterSubject, impossible, wholeNumber } from "./checks.ts";
-import { type Answered, type ReceivedAnswer, type ReceivedCall, requireAnswer } from "./wire.ts";
+import { type Answered, type ReceivedAnswer, type ReceivedCall, requireAnswer, toWireFailure } from "./wire.ts";
 
 /* Charges, to and from the columns that go over the internal streams. */
 
@@ -52,7 +53,8 @@ export function fromWireCharges(charges: Charges | undefined): ReceivedCall[] {
   const costs = fromColumn(charges.costs);
   const counts = fromColumn(charges.counts);
   return fromColumn(charges.ids).map((id, at) => {
-    const value = { subject: subjects[at], own: owns[at], cost: costs[at], count: counts[at] };
+    const own = owns.length === 0 ? "" : owns[at];
+    const value = { subject: subjects[at], own, cost: costs[at], count: counts[at] };
     return { id: id >>> 0, question: { case: "charge", value } };
   });
 }
@@ -66,7 +68,9 @@ function toColumn<Item>(items: readonly Item[], numberOf: (item: Item) => number
 
 function fromColumn(column: Uint8Array): number[] {
   const bytes = Buffer.from(column.buffer, column.byteOffset, column.byteLength);
-  return Array.from({ length: bytes.length >> 2 }, (_, at) => bytes.readInt32LE(4 * at));
+  const numbers = new Array<number>(bytes.length >> 2);
+  for (let at = 0; at < numbers.length; at++) numbers[at] = bytes.readInt32LE(4 * at);
+  return numbers;
 }
 
 /** Throws on what no edge of ours sends. */
@@ -76,7 +80,7 @@ export function checkCharge({ subject, own, cost, count }: ReceivedCharge): Wire
     cost: checkCost(cost, "cost"),
     count: checkCount(count, "number of callers"),
   };
-  if (own === undefined || own === "") return charge;
+  if (own === "") return charge;
   // Taken twice from one counter, a cost would be taken from a balance that cannot pay for it.
   if (counterSubject(own, "counter") === subject) throw impossible("counter");
   return { ...charge, own };
@@ -87,7 +91,7 @@ export function toWireOutcome(outcome: ChargeOutcome): Answered {
     case "settled":
       return { case: "charge", value: outcome };
     case "failed":
-      return { case: "failure", value: { reason: outcome.reason, ofOneKey: true } };
+      return toWireFailure(notSettled(outcome.reason));
     default:
       return { case: outcome.outcome, value: {} };
   }
@@ -95,9 +99,13 @@ export function toWireOutcome(outcome: ChargeOutcome): Answered {
 
 const noBalance = -1;
 
-export function toWireSettled(
-  calls: readonly { readonly id: number; readonly settled: SettledCharge }[],
-): MessageInitShape<typeof SettledChargesSchema> {
+/** A charge that was settled, and the id of its call. */
+export interface SettledCall {
+  readonly id: number;
+  readonly settled: SettledCharge;
+}
+
+export function toWireSettled(calls: readonly SettledCall[]): MessageInitShape<typeof SettledChargesSchema> {
   return {
     ids: toColumn(calls, ({ id }) => id),
     granted: toColumn(calls, ({ settled }) => settled.granted),
@@ -106,14 +114,21 @@ export function toWireSettled(
   };
 }
 
-/** The settled charges of a message as the answers to their calls. */
-export function fromWireSettled(settled: SettledCharges | undefined): { id: number; answer: ReceivedAnswer }[] {
-  if (settled === undefined) return [];
-  const columns = [settled.granted, settled.remaining, settled.sharedRemaining].map(fromColumn);
-  return fromColumn(settled.ids).map((id, at) => {
-    const [granted = -1, remaining = -1, shared = noBalance] = columns.map((column) => column[at]);
-    const balance = sharedBalance(shared === noBalance ? undefined : shared);
-    return { id: id >>> 0, answer: { case: "charge", value: { outcome: "settled", granted, remaining, ...balance } } };
+/** The settled charges of a message. What is missing of one becomes a number that `fromWireOutcome` refuses. */
+export function fromWireSettled(columns: SettledCharges | undefined): SettledCall[] {
+  if (columns === undefined) return [];
+  const granted = fromColumn(columns.granted);
+  const remaining = fromColumn(columns.remaining);
+  const shared = fromColumn(columns.sharedRemaining);
+  return fromColumn(columns.ids).map((id, at) => {
+    const balance = sharedBalance(shared[at] === noBalance ? undefined : shared[at]);
+    const settled = {
+      outcome: "settled",
+      granted: granted[at] ?? -1,
+      remaining: remaining[at] ?? -1,
+      ...balance,
+    } as const;
+    return { id: id >>> 0, settled };
   });
 }
 
@@ -123,7 +138,10 @@ export function fromWireOutcome(received: ReceivedAnswer, { own, count }: Charge
   const settled = requireAnswer(received, "charge");
   const { granted, remaining, sharedRemaining } = settled;
   const isPossible =
-    granted >= 0 && granted <= count && remaining >= 0 && (sharedRemaining === undefined) === (own === undefined);
+    granted >= 0 &&
+    granted <= count &&
+    Math.min(remaining, sharedRemaining ?? 0) >= 0 &&
+    (sharedRemaining === undefined) === (own === undefined);
   if (!isPossible) throw new Unavailable("the coordinator has granted an impossible number");
   return settled;
 }

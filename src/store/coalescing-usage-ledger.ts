@@ -58,13 +58,15 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
     return this.#batcher.drained();
   }
 
+  /** An edge has counted its own callers: here all charges of an entry take one place. */
   #submit(subject: string, request: ChargeRequest): Promise<Spend | ChargeOutcome> {
     const waiting = this.#batcher.waiting(subject);
-    const refusal = this.#waitingRoom.enter(waiting === undefined ? 0 : waiting.waiting);
+    const hasPlace = request.isSpend || waiting === undefined || waiting.isFullFor(request);
+    const refusal = hasPlace ? this.#waitingRoom.enter(waiting === undefined ? 0 : waiting.places) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    if (waiting !== undefined) return waiting.join(request);
+    if (waiting !== undefined) return waiting.join(request, hasPlace);
     const entry = new ChargeEntry(subject, this.#waitingRoom);
-    const answer = entry.join(request);
+    const answer = entry.join(request, hasPlace);
     this.#batcher.add(entry);
     return answer;
   }
@@ -118,9 +120,11 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
   readonly key: string;
   /** What all callers want together. */
   readonly charges: MergedCharge[] = [];
-  /** The callers that wait, here and in the entries behind this one. */
-  waiting = 0;
+  /** Places in the waiting room that callers have, here and in the entries behind this one. */
+  places = 0;
   #callers: Caller[] = [];
+  /** Those of its own callers. */
+  #ownPlaces = 0;
   /** The callers beyond the most runs of a batch: it is queued when this entry is taken. */
   #behind: ChargeEntry | undefined;
   /** The last of the entries behind this one, or itself. */
@@ -134,16 +138,20 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
     this.#waitingRoom = waitingRoom;
   }
 
-  /** Adds a caller, which has a place in the waiting room. */
-  join(request: ChargeRequest): Promise<Spend | ChargeOutcome> {
+  join(request: ChargeRequest, hasPlace: boolean): Promise<Spend | ChargeOutcome> {
     return new Promise((resolve, reject) => {
-      if (!this.#last.#hasRoomFor(request)) {
+      if (this.isFullFor(request)) {
         this.#last.#behind = new ChargeEntry(this.key, this.#waitingRoom);
         this.#last = this.#last.#behind;
       }
-      this.#last.#add({ request, resolve, reject });
-      this.waiting++;
+      this.#last.#add({ request, hasPlace, resolve, reject });
+      if (hasPlace) this.places++;
     });
+  }
+
+  /** Whether the last entry behind this one, or itself, has no room for it. */
+  isFullFor(request: ChargeRequest): boolean {
+    return !this.#last.#hasRoomFor(request);
   }
 
   #hasRoomFor({ run }: ChargeRequest): boolean {
@@ -155,6 +163,7 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
     const { key, charges } = this;
     const { run, expiresAtMs } = caller.request;
     this.#callers.push(caller);
+    if (caller.hasPlace) this.#ownPlaces++;
     if (expiresAtMs < this.#expiresAtMs) this.#expiresAtMs = expiresAtMs;
     const last = charges[charges.length - 1];
     if (last !== undefined && isRunOf(last, run, key)) last.count += run.count;
@@ -165,7 +174,7 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
   detachBehind(): ChargeEntry | undefined {
     const behind = this.#behind;
     if (behind === undefined) return undefined;
-    behind.waiting = this.waiting - this.#callers.length;
+    behind.places = this.places - this.#ownPlaces;
     behind.#last = this.#last;
     this.#behind = undefined;
     return behind;
@@ -180,11 +189,12 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
   #dropExpired(nowMs: number): void {
     const callers = this.#callers;
     this.#callers = [];
+    this.#ownPlaces = 0;
     this.charges.length = 0;
     for (const caller of callers) {
       if (nowMs <= caller.request.expiresAtMs) this.#add(caller);
       else {
-        this.#waitingRoom.leave();
+        if (caller.hasPlace) this.#waitingRoom.leave();
         caller.resolve(notExecuted);
       }
     }
@@ -205,18 +215,20 @@ class ChargeEntry implements BatchEntry<readonly ChargeResult[]> {
       resolve(request.isSpend ? spendOf(result, cost, before) : partOf(result, cost, before, count));
       before += count;
     }
-    this.#waitingRoom.leave(this.#callers.length);
+    this.#waitingRoom.leave(this.#ownPlaces);
   }
 
   reject(error: unknown): void {
     for (const { reject } of this.#callers) reject(error);
-    this.#waitingRoom.leave(this.#callers.length);
+    this.#waitingRoom.leave(this.#ownPlaces);
     this.#behind?.reject(error);
   }
 }
 
 interface Caller {
   readonly request: ChargeRequest;
+  /** Whether it has a place in the waiting room. */
+  readonly hasPlace: boolean;
   readonly resolve: (answer: MaybePromise<Spend | ChargeOutcome>) => void;
   readonly reject: (error: unknown) => void;
 }

@@ -118,8 +118,10 @@ export function spendOf(result: ChargeResult, cost: number, before: number): May
     case "missing":
       return { outcome: "missing" };
     case "failed":
-      return Promise.reject(
-        new Unavailable(`the counter could not be settled: ${result.reason}`, { affectsOneKeyOnly: true }),
-      );
+      return Promise.reject(notSettled(result.reason));
   }
+}
+
+export function notSettled(reason: string): Unavailable {
+  return new Unavailable(`the counter could not be settled: ${reason}`, { affectsOneKeyOnly: true });
 }

@@ -60,7 +60,11 @@ export function openRawStream(address: string, authorization?: string) {
 }
 
 function answersOf({ answers, settled }: LinkResponse): { id: number; answer: ReceivedAnswer }[] {
-  return [...answers, ...fromWireSettled(settled)];
+  const charged = fromWireSettled(settled).map((call) => ({
+    id: call.id,
+    answer: { case: "charge" as const, value: call.settled },
+  }));
+  return [...answers, ...charged];
 }
 
 /** A call for permits. */

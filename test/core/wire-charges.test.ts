@@ -9,6 +9,7 @@ import {
   fromWireSettled,
   type ReceivedCharge,
   toWireCharges,
+  toWireOutcome,
   toWireSettled,
   type WireCharge,
 } from "../../src/core/wire-charges.ts";
@@ -49,22 +50,39 @@ describe("charges as columns", () => {
     fc.assert(
       fc.property(fc.array(fc.record({ id, settled })), (calls) => {
         const bytes = toBinary(SettledChargesSchema, create(SettledChargesSchema, toWireSettled(calls)));
-        const found = fromWireSettled(fromBinary(SettledChargesSchema, bytes));
-        expect(found).toEqual(calls.map(({ id, settled }) => ({ id, answer: { case: "charge", value: settled } })));
+        expect(fromWireSettled(fromBinary(SettledChargesSchema, bytes))).toEqual(calls);
       }),
     );
   });
 
   it("with bytes left over or missing fail where something is missing, and nowhere else", () => {
-    const run = { cost: 7, count: 1 };
+    const run = { own: "own", cost: 7, count: 1 };
     const charges = received([
       { id: 1, charge: { subject: "a", ...run } },
       { id: 2, charge: { subject: "b", ...run } },
+      { id: 3, charge: { subject: "c", ...run } },
     ]);
+    charges.owns.length = 2;
     charges.ids = Buffer.concat([charges.ids, Buffer.of(9)]);
-    charges.costs = charges.costs.subarray(0, 7);
-    const [first, second, ...others] = fromWireCharges(charges);
-    expect([first && checked(first), second?.id, others]).toEqual([{ id: 1, charge: { subject: "a", ...run } }, 2, []]);
-    expect(() => second && checked(second)).toThrow("an impossible cost");
+    charges.counts = charges.counts.subarray(0, 7);
+    const [first, second] = fromWireCharges(charges);
+    expect(first && checked(first)).toEqual({ id: 1, charge: { subject: "a", ...run } });
+    expect(() => second && checked(second)).toThrow("an impossible number of callers");
+    charges.counts = charges.costs;
+    const [, , third, ...others] = fromWireCharges(charges);
+    expect(() => third && checked(third)).toThrow("an impossible counter");
+    expect([third?.id, others]).toEqual([3, []]);
+  });
+
+  it("that could not be settled say why, and when to try again", () => {
+    expect(toWireOutcome({ outcome: "failed", reason: "the row is locked" })).toEqual({
+      case: "failure",
+      value: {
+        reason: "the counter could not be settled: the row is locked",
+        retryAfterMs: 1000,
+        ofOneKey: true,
+        nothingDone: false,
+      },
+    });
   });
 });

@@ -203,7 +203,7 @@ describe("CoalescingUsageLedger", () => {
     await nextTurn();
     const expiresAtMs = clock.monotonicMs();
     const late = [ledger.charge("a", uses, expiresAtMs), ledger.charge("b", uses, expiresAtMs)];
-    const inTime = ledger.charge("a", uses, expiresAtMs + 100);
+    const inTime = ledger.spend(["a"], 1);
     clock.advance(1);
     await engine.finish();
     expect([await first, ...(await Promise.all(late))]).toEqual([
@@ -216,6 +216,22 @@ describe("CoalescingUsageLedger", () => {
     const rejection = expect(inTime).rejects.toBe(away);
     await engine.fail(away);
     await rejection;
+    expect(room.taken).toBe(0);
+  });
+
+  it("takes one place for as many charges of edges as share an entry, and gives it back", async () => {
+    const room = new CountingRoom(1000);
+    const { engine, ledger } = setUp({ k: 1_000_000 }, room);
+    const first = ledger.spend(["k"], 1);
+    await nextTurn();
+    const charges = Array.from({ length: 150 }, (_, i) =>
+      ledger.charge("k", { cost: 1 + (i % 2), count: 3 }, Number.POSITIVE_INFINITY),
+    );
+    expect(room.taken).toBe(3);
+    while (engine.underWay > 0) await engine.finish();
+    expect(await first).toEqual(spent(999_999));
+    expect(engine.batches.map((batch) => batch.length)).toEqual([1, 100, 50]);
+    for (const charge of await Promise.all(charges)) expect(charge).toMatchObject({ outcome: "settled", granted: 3 });
     expect(room.taken).toBe(0);
   });
 

@@ -189,9 +189,12 @@ export class CoordinatorLink {
     if (!this.#isUp) this.#onConnected();
     this.#pathMs = response.pathMs;
     if (response.changes.length > 0) this.#onChanges(response);
-    for (const { id, answer } of [...response.answers, ...fromWireSettled(response.settled)]) {
+    for (const { id, answer } of response.answers) {
       const whole = this.#pieces.add(id, answer);
       if (whole !== undefined) this.#calls.resolve(id, whole);
+    }
+    for (const { id, settled } of fromWireSettled(response.settled)) {
+      this.#calls.resolve(id, { case: "charge", value: settled });
     }
     for (const subject of response.recalls) this.#options.onRecall(subject);
     this.#onStatus(response);

@@ -7,7 +7,7 @@ import type {
 } from "../../../gen/latchkey/core/v2/core_pb.js";
 import type { Change } from "../../store/changes.ts";
 import type { Answered } from "../wire.ts";
-import { toWireSettled } from "../wire-charges.ts";
+import { type SettledCall, toWireSettled } from "../wire-charges.ts";
 import { toWireChange } from "../wire-feed.ts";
 import { bytesOf } from "../wire-size.ts";
 
@@ -18,7 +18,7 @@ type Answer = MessageInitShape<typeof AnswerSchema>;
 const unsentMax = 100_000;
 /** Calls of one edge without an answer. An edge has far fewer. */
 const askedMax = 200_000;
-/** One message is not much larger: an edge refuses eight times as much. */
+/** One message is not much larger, with up to 1.6 MB of settled charges: an edge refuses eight times as much. */
 const messageBytesMax = 1024 * 1024;
 /** A longer answer is sent in pieces of this size, one with each message: charges and heartbeats do not wait for all of it. */
 const pieceBytes = 64 * 1024;
@@ -34,7 +34,7 @@ export class Outbox {
   /** Calls without an answer. */
   #asked = 0;
   #answers: Answer[] = [];
-  #settled: Parameters<typeof toWireSettled>[0][number][] = [];
+  #settled: SettledCall[] = [];
   /** Answers that are sent in pieces. They take turns. */
   readonly #long: LongAnswer[] = [];
   #longBytes = 0;

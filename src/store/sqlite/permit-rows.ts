@@ -74,6 +74,6 @@ function isSound(row: PermitRow): boolean {
 
 /** A denial changes nothing, so it is not written. */
 function isSame(a: PermitWindow, b: PermitWindow): boolean {
-  const names = ["gen", "clampedEndsAtMs", "granted", "spent", "contended"] as const;
-  return names.every((name) => a[name] === b[name]);
+  const isSameWindow = a.gen === b.gen && a.clampedEndsAtMs === b.clampedEndsAtMs;
+  return isSameWindow && a.granted === b.granted && a.spent === b.spent && a.contended === b.contended;
 }

@@ -17,7 +17,7 @@ export declare const file_latchkey_core_v2_core: GenFile;
  */
 export declare type LinkRequest = Message<"latchkey.core.v2.LinkRequest"> & {
   /**
-   * Everything that the edge has to ask, in any order.
+   * Everything that the edge has to ask beside charges, in any order.
    *
    * @generated from field: repeated latchkey.core.v2.Call calls = 1;
    */
