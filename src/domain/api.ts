@@ -1,4 +1,4 @@
-import { type ChangesOf, defaultsFields, type KeyDefaults, type PropertiesOf, type Stored } from "./fields.ts";
+import { defaultsFields, type KeyDefaults, type PropertiesOf, type Stored } from "./fields.ts";
 import type { ApiFields } from "./resources.ts";
 
 /** What keys are for. */
@@ -8,8 +8,6 @@ export interface StoredApi extends PropertiesOf<ApiFields>, Stored {}
 export interface NewApi extends PropertiesOf<ApiFields> {
   readonly id: string;
 }
-
-export type ApiFieldChanges = ChangesOf<ApiFields>;
 
 /**
  * The request, with the defaults where it is silent. Each field is taken over on its own; a refill rule only by a key with a

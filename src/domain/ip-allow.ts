@@ -27,12 +27,10 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return parseIPv6(zoneAt < 0 ? text : text.slice(0, zoneAt));
 }
 
-/** Whether a key can allow it: an address, or a range such as `10.0.0.0/8`. An address with bits after the prefix is neither. */
-export function isIpRange(text: string): boolean {
-  return parseIpRange(text) !== undefined;
-}
-
-/** Throws a `RangeError` if a text is not a range. */
+/**
+ * Throws a `RangeError` for a text that is neither an address nor a range such as `10.0.0.0/8`. An address with bits after the
+ * prefix is neither.
+ */
 export function toIpRanges(texts: readonly string[]): IpRanges {
   return texts.flatMap((text) => {
     const range = parseIpRange(text);

@@ -1,4 +1,4 @@
-import type { ChangesOf, PropertiesOf, Stored, VerifiedOf } from "./fields.ts";
+import type { PropertiesOf, Stored, VerifiedOf } from "./fields.ts";
 import { type LastKnownBalance, lastKnownBalance } from "./key.ts";
 import { limitsOfOwner } from "./limits.ts";
 import type { OwnerFields } from "./resources.ts";
@@ -32,8 +32,6 @@ export interface NewOwner extends PropertiesOf<OwnerFields> {
   readonly id: string;
   readonly remaining: number | undefined;
 }
-
-export type OwnerFieldChanges = ChangesOf<OwnerFields>;
 
 /** Whether what is shared concerns keys of this API. */
 export function concernsApi({ apiIds }: Pick<Owner, "apiIds">, apiId: string): boolean {

@@ -25,14 +25,8 @@ function coversBelow(pattern: string, wanted: string): boolean {
 export const permissionLengthMax = 128;
 
 const namePattern = /^[A-Za-z0-9_.:-]+$/;
-const grantPattern = /^(?:[A-Za-z0-9_.:-]+|(?:[A-Za-z0-9_.:-]+\.)?\*)$/;
 
 /** Whether a key can be asked for it: one permission. */
 export function isPermissionName(text: string): boolean {
   return text.length <= permissionLengthMax && namePattern.test(text);
-}
-
-/** Whether a key can have it: one permission, all below one (`docs.*`), or all. */
-export function isKeyPermission(text: string): boolean {
-  return text.length <= permissionLengthMax && grantPattern.test(text);
 }

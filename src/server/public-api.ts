@@ -2,7 +2,6 @@ import { Health } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { Ambient } from "../ambient/ambient.ts";
-import { createHttpDate } from "../ambient/http-date.ts";
 import type { AdjustableLog } from "../ambient/log.ts";
 import { OtlpExporter } from "../ambient/otlp-exporter.ts";
 import type { TracingOptions } from "../ambient/tracing-options.ts";
@@ -225,4 +224,20 @@ export function tlsOptionsOf({ tls }: Pick<ServingSettings, "tls">): TlsOptions 
 /** Offers a stream to the first, then to the second if the first does not take it. */
 function either(first: TakeStream, second: TakeStream): TakeStream {
   return (...stream) => first(...stream) || second(...stream);
+}
+
+/** The current Date header. Formatted once a second: formatting it for every answer would take longer than the answer. */
+function createHttpDate(clock: Ambient["clock"]): () => string {
+  let printed: string | undefined;
+  return () => {
+    if (printed === undefined) {
+      const nowMs = clock.nowMs();
+      printed = new Date(nowMs).toUTCString();
+      const forget = () => {
+        printed = undefined;
+      };
+      setTimeout(forget, 1000 - (nowMs % 1000)).unref();
+    }
+    return printed;
+  };
 }

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import { describe, expect, it } from "vitest";
-import { includesAddress, isIpRange, parseIpAddress, toIpRanges } from "../../src/domain/ip-allow.ts";
+import { includesAddress, parseIpAddress, toIpRanges } from "../../src/domain/ip-allow.ts";
+import { isIpRange } from "./is-ip-range.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 describe("an address", () => {

@@ -1,13 +1,15 @@
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Costs } from "../../src/domain/costs.ts";
+import type { ChangesOf } from "../../src/domain/fields.ts";
 import { type IpAddress, parseIpAddress } from "../../src/domain/ip-allow.ts";
 import type { KeyFieldChanges, NewKey } from "../../src/domain/key.ts";
 import type { PlannedRequest } from "../../src/domain/key-checks.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import type { NamedRateLimit } from "../../src/domain/limits.ts";
-import type { NewOwner, OwnerFieldChanges } from "../../src/domain/owner.ts";
+import type { NewOwner } from "../../src/domain/owner.ts";
 import { parsePermissionQuery } from "../../src/domain/permission-query.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { OwnerFields } from "../../src/domain/resources.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
 import type { SeededRandom } from "../domain/seeded-random.ts";
 import { plainKey } from "../support/plain-key.ts";
@@ -70,8 +72,8 @@ export function randomOwner(random: SeededRandom, keyId: string): NewOwner | und
 }
 
 /** What is changed of it while its windows are open. */
-export function randomOwnerChanges(random: SeededRandom): OwnerFieldChanges {
-  return random.pick<() => OwnerFieldChanges>([
+export function randomOwnerChanges(random: SeededRandom): ChangesOf<OwnerFields> {
+  return random.pick<() => ChangesOf<OwnerFields>>([
     () => ({ enabled: random.chance(0.5) }),
     () => ({ apiIds: random.pick([null, ["another"]]) }),
     () => ({ rateLimits: random.chance(0.3) ? null : randomLimits(random) }),

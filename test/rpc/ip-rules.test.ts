@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CreateKeyRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
-import { isIpRange } from "../../src/domain/ip-allow.ts";
-import { isKeyPermission } from "../../src/domain/permissions.ts";
+import { permissionLengthMax } from "../../src/domain/permissions.ts";
 import { validated } from "../../src/rpc/validate.ts";
+import { isIpRange } from "../domain/is-ip-range.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 
 /* What the contract lets in is what the service can read back: a key with a list that it cannot read would be an outage. */
@@ -19,6 +19,11 @@ function isAccepted(lists: { ipAllow: string[] } | { permissions: string[] }): b
   } catch {
     return false;
   }
+}
+
+/** What a key can have: one permission, all below one (`docs.*`), or all. */
+function isKeyPermission(text: string): boolean {
+  return text.length <= permissionLengthMax && /^(?:[A-Za-z0-9_.:-]+|(?:[A-Za-z0-9_.:-]+\.)?\*)$/.test(text);
 }
 
 describe("the rules of the contract", () => {

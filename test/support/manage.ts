@@ -1,8 +1,10 @@
-import type { ApiFieldChanges, NewApi } from "../../src/domain/api.ts";
+import type { NewApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
+import type { ChangesOf } from "../../src/domain/fields.ts";
 import type { NewKey, StoredKey } from "../../src/domain/key.ts";
-import type { NewOwner, OwnerFieldChanges, StoredOwner } from "../../src/domain/owner.ts";
+import type { NewOwner, StoredOwner } from "../../src/domain/owner.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { ApiFields, OwnerFields } from "../../src/domain/resources.ts";
 import type {
   EndOwnerKeys,
   IdempotencyRecord,
@@ -69,7 +71,7 @@ export function createApi(
 export function updateApi(
   management: Changes,
   apiId: string,
-  changes: ApiFieldChanges,
+  changes: ChangesOf<ApiFields>,
   { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
 ): Promise<Outcome<"updateApi">> {
   return management.change({ kind: "updateApi", id: apiId, ifVersion, changes, event: testEvent(atMs) });
@@ -125,7 +127,7 @@ export function createOwner(
 export function updateOwner(
   management: Changes,
   ownerId: string,
-  changes: OwnerFieldChanges,
+  changes: ChangesOf<OwnerFields>,
   { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
 ): Promise<Outcome<"updateOwner">> {
   return management.change({ kind: "updateOwner", id: ownerId, ifVersion, changes, event: testEvent(atMs) });

@@ -1,6 +1,6 @@
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { Command, IdempotencyRecord } from "../commands.ts";
+import { type Command, fieldsOf, type IdempotencyRecord, methodOf } from "../commands.ts";
 import type { ConflictReason, Management, Outcome } from "../management.ts";
 import type { Answers, Query } from "../queries.ts";
 import { createApiPlan, deleteApiPlan } from "./change-apis.ts";
@@ -8,14 +8,14 @@ import { createKeyPlan, deleteKeyPlan, rerollKeyPlan } from "./change-keys.ts";
 import { createOwnerPlan, deleteOwnerPlan } from "./change-owners.ts";
 import { changePlan, updatePlan } from "./change-resources.ts";
 import { endKeysPlan } from "./end-keys.ts";
-import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
 import { importKeysPlan } from "./import-keys.ts";
 import { listEvents } from "./list-events.ts";
 import { listKeys } from "./list-keys.ts";
 import { listApis, listOwners, listRootKeys } from "./list-resources.ts";
 import { hasCounterCheck, ownerHasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./migrations.ts";
-import type { ChangePlan } from "./plan.ts";
+import type { ChangePlan, ChangeTarget } from "./plan.ts";
+import { type Sql, sql, sqlText, whole } from "./sql.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 import { createRootKeyPlan, revokeRootKeyPlan } from "./sql-root-key-store.ts";
 import { readKeyOfSecret, readOwnerOfKey, readResource } from "./stored-rows.ts";
@@ -124,3 +124,22 @@ const conflictReasons = new Map<string, ConflictReason>([
   [remainingMinCheck, "belowZero"],
   [remainingMaxCheck, "aboveMax"],
 ]);
+
+/** To be part of the transaction that makes the change. A change that is not made adds nothing. */
+function addEvent(command: Command, { table, id: targetId }: ChangeTarget): Sql {
+  const { id, atMs, actor } = command.event;
+  const { apiId, apiIds = sql`NULL` } = concerned[table];
+  const fields = sqlText(fieldsOf(command).join());
+  return sql`INSERT INTO events (id, at_ms, method, actor, target_id, api_id, api_ids, fields, version)
+    SELECT event_id, ${whole(atMs)}, ${sqlText(methodOf(command))}, ${sqlText(actor)}, id, ${apiId}, ${apiIds}, ${fields}, version
+    FROM ${sql.ref(table)} WHERE id = ${targetId} AND event_id = ${id}`;
+}
+
+/** The API that a change concerns, as a column of its target, and all of them where there can be several. */
+const concerned: { readonly [Table in ChangeTarget["table"]]: { readonly apiId: Sql; readonly apiIds?: Sql } } = {
+  keys: { apiId: sql`api_id` },
+  apis: { apiId: sql`id` },
+  owners: { apiId: sql`first_api_id`, apiIds: sql`api_ids` },
+  // It concerns the service.
+  root_keys: { apiId: sql`NULL` },
+};
