@@ -1,17 +1,9 @@
-/** Kinds of calls and answers of which some are large. The others are small, and not worth the look. */
-const largeKinds: ReadonlySet<string | undefined> = new Set([
-  "lookup",
-  "owner",
-  "windows",
-  "feed",
-  "management",
-  "rootKey",
-  "holders",
-]);
+/** Kinds of calls and answers that are always small and not worth the look. */
+const smallKinds: ReadonlySet<string | undefined> = new Set(["permits", "inspection", "charge"]);
 
 /** How many bytes a call or an answer takes in a message, about. */
 export function bytesOf(sent: { readonly case: string | undefined; readonly value?: unknown } | undefined): number {
-  return largeKinds.has(sent?.case) ? approximateBytes(sent?.value) : 200;
+  return smallKinds.has(sent?.case) ? 200 : approximateBytes(sent?.value);
 }
 
 /** Hardly ever less than it takes: a character can take three bytes. */

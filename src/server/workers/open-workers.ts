@@ -86,9 +86,7 @@ const socketName = "core.sock";
 
 /** A new folder that only this user can enter. */
 function makeSocketFolder(dataDir: string): string {
-  let failure: unknown = new Error(
-    "the names of the temporary folder and of the data folder are too long for a socket",
-  );
+  let failure: unknown = new Error("the paths of the temporary folder and the data folder are too long for a socket");
   for (const parent of [tmpdir(), "/tmp", dataDir]) {
     try {
       const prefix = join(parent, "latchkey-");
