@@ -16,17 +16,17 @@ import {
   sharedBalance,
 } from "../store/usage-ledger.ts";
 import { counterSubject, impossible, wholeNumber } from "./checks.ts";
-import { type Answered, type ReceivedAnswer, type ReceivedCall, requireAnswer, toWireFailure } from "./wire.ts";
+import {
+  type Answered,
+  type ReceivedAnswer,
+  type ReceivedCall,
+  type ReceivedCharge,
+  requireAnswer,
+  toWireFailure,
+  type WireCharge,
+} from "./wire.ts";
 
 /* Charges, to and from the columns that go over the internal streams. */
-
-/** A charge as an edge asks for it. */
-export interface WireCharge extends ChargeRun {
-  readonly subject: string;
-}
-
-/** A charge as it was received: anything can be missing. */
-export type ReceivedCharge = { readonly [Name in keyof Required<WireCharge>]: WireCharge[Name] | undefined };
 
 /** Most callers of one charge: more than an edge has. With it no sum of costs leaves the numbers that are exact. */
 const callersMax = 1_000_000;

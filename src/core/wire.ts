@@ -13,10 +13,17 @@ import { Forbidden, RootKeyRefused } from "../domain/root-key.ts";
 import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
-import type { SettledCharge } from "../store/usage-ledger.ts";
-import type { ReceivedCharge, WireCharge } from "./wire-charges.ts";
+import type { ChargeRun, SettledCharge } from "../store/usage-ledger.ts";
 
 /* What goes over the internal streams, to and from our own values: calls in general, and permits. */
+
+/** A charge as an edge asks for it. */
+export interface WireCharge extends ChargeRun {
+  readonly subject: string;
+}
+
+/** A charge as it was received: anything can be missing. */
+export type ReceivedCharge = { readonly [Name in keyof Required<WireCharge>]: WireCharge[Name] | undefined };
 
 /** A call as it is sent: one of several kinds. */
 type SentQuestion = NonNullable<MessageInitShape<typeof CallSchema>["question"]>;

@@ -2,16 +2,14 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChargesSchema, SettledChargesSchema } from "../../gen/latchkey/core/v2/core_pb.js";
-import type { ReceivedCall } from "../../src/core/wire.ts";
+import type { ReceivedCall, ReceivedCharge, WireCharge } from "../../src/core/wire.ts";
 import {
   checkCharge,
   fromWireCharges,
   fromWireSettled,
-  type ReceivedCharge,
   toWireCharges,
   toWireOutcome,
   toWireSettled,
-  type WireCharge,
 } from "../../src/core/wire-charges.ts";
 
 const id = fc.integer({ min: 1, max: 2 ** 32 - 1 });

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CallSchema } from "../../../gen/latchkey/core/v2/core_pb.js";
-import type { Question } from "../wire.ts";
-import { toWireCharges, type WireCharge } from "../wire-charges.ts";
+import type { Question, WireCharge } from "../wire.ts";
+import { toWireCharges } from "../wire-charges.ts";
 
 /** The calls that wait for the end of the turn, or for room in the stream. */
 export interface Unsent {
