@@ -7,24 +7,9 @@ import type {
 } from "../../gen/latchkey/core/v2/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import { remainingMax } from "../domain/usage.ts";
-import {
-  type ChargeOutcome,
-  type ChargeResult,
-  type ChargeRun,
-  notSettled,
-  type SettledCharge,
-  sharedBalance,
-} from "../store/usage-ledger.ts";
+import { type ChargeResult, type ChargeRun, type SettledCharge, sharedBalance } from "../store/usage-ledger.ts";
 import { counterSubject, impossible, wholeNumber } from "./checks.ts";
-import {
-  type Answered,
-  type ReceivedAnswer,
-  type ReceivedCall,
-  type ReceivedCharge,
-  requireAnswer,
-  toWireFailure,
-  type WireCharge,
-} from "./wire.ts";
+import { type ReceivedAnswer, type ReceivedCall, type ReceivedCharge, requireAnswer, type WireCharge } from "./wire.ts";
 
 /* Charges, to and from the columns that go over the internal streams. */
 
@@ -84,17 +69,6 @@ export function checkCharge({ subject, own, cost, count }: ReceivedCharge): Wire
   // Taken twice from one counter, a cost would be taken from a balance that cannot pay for it.
   if (counterSubject(own, "counter") === subject) throw impossible("counter");
   return { ...charge, own };
-}
-
-export function toWireOutcome(outcome: ChargeOutcome): Answered {
-  switch (outcome.outcome) {
-    case "settled":
-      return { case: "charge", value: outcome };
-    case "failed":
-      return toWireFailure(notSettled(outcome.reason));
-    default:
-      return { case: outcome.outcome, value: {} };
-  }
 }
 
 const noBalance = -1;

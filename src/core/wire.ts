@@ -13,7 +13,7 @@ import { Forbidden, RootKeyRefused } from "../domain/root-key.ts";
 import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
-import type { ChargeRun, SettledCharge } from "../store/usage-ledger.ts";
+import { type ChargeOutcome, type ChargeRun, notSettled, type SettledCharge } from "../store/usage-ledger.ts";
 
 /* What goes over the internal streams, to and from our own values: calls in general, and permits. */
 
@@ -93,6 +93,17 @@ export function toWireFailure(error: unknown): Answered {
 
 function failure({ message: reason, retryAfterMs, affectsOneKeyOnly: ofOneKey, nothingDone }: Unavailable): Answered {
   return { case: "failure", value: { reason, retryAfterMs, ofOneKey, nothingDone } };
+}
+
+export function toWireOutcome(outcome: ChargeOutcome): Answered {
+  switch (outcome.outcome) {
+    case "settled":
+      return { case: "charge", value: outcome };
+    case "failed":
+      return toWireFailure(notSettled(outcome.reason));
+    default:
+      return { case: outcome.outcome, value: {} };
+  }
 }
 
 export function toWireAsk(subject: string, ask: PermitAsk): Question {

@@ -2,13 +2,12 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChargesSchema, SettledChargesSchema } from "../../gen/latchkey/core/v2/core_pb.js";
-import type { ReceivedCall, ReceivedCharge, WireCharge } from "../../src/core/wire.ts";
+import { type ReceivedCall, type ReceivedCharge, toWireOutcome, type WireCharge } from "../../src/core/wire.ts";
 import {
   checkCharge,
   fromWireCharges,
   fromWireSettled,
   toWireCharges,
-  toWireOutcome,
   toWireSettled,
 } from "../../src/core/wire-charges.ts";
 

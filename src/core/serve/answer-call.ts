@@ -14,9 +14,10 @@ import {
   InvalidMessage,
   type ReceivedQuestion,
   rootKeyMax,
+  toWireOutcome,
   toWirePermits,
 } from "../wire.ts";
-import { checkCharge, toWireOutcome } from "../wire-charges.ts";
+import { checkCharge } from "../wire-charges.ts";
 import { checkPosition, plainPosition, toWireNews } from "../wire-feed.ts";
 import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
