@@ -8,6 +8,8 @@ if (major < 24) {
   );
   process.exit(1);
 }
+const { keepTickShape } = await import("../ambient/keep-tick-shape.ts");
+keepTickShape();
 // Before the imports that it caches.
 const { enableCompileCache } = await import("./compile-cache.ts");
 enableCompileCache(process.env);

@@ -1,6 +1,7 @@
 // A worker: a front in a process of its own. The main process starts it, hands it connections and stops it.
 import net from "node:net";
 import { systemClock } from "../../ambient/clock.ts";
+import { keepTickShape } from "../../ambient/keep-tick-shape.ts";
 import { createProcessLog } from "../../ambient/log-output.ts";
 import { createSystemRandom } from "../../ambient/random.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -10,6 +11,7 @@ import type { MainMethods, WorkerMethods, WorkerSetup } from "./methods.ts";
 import { ProcessLink } from "./process-link.ts";
 import { fromMessage } from "./settings-message.ts";
 
+keepTickShape();
 // Signals are for the main process, which says what to do. A terminal sends them to all processes.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 // The main process has ended, or has stopped this worker.
