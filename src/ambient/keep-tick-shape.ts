@@ -10,12 +10,8 @@ const kept: unknown[] = [];
  * kept keeps the classes. Only worth it before the first collection, so at the start of a process.
  */
 export function keepTickShape(): void {
-  const hook = createHook({
-    init: (_id, type, _trigger, resource) => {
-      if (type === "TickObject") kept.push(resource);
-    },
-  });
-  hook.enable();
+  const init = (_id: number, type: string, _trigger: number, tick: object) => type === "TickObject" && kept.push(tick);
+  const hook = createHook({ init }).enable();
   process.nextTick(() => {});
   hook.disable();
 }
