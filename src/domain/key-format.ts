@@ -73,8 +73,6 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
 /** CRC-32 (IEEE) of a text's first UTF-16 units. Keys are ASCII, so the units are the bytes. */
 function crc32(text: string, length: number): number {
   let crc = 0xffffffff;
-  for (let i = 0; i < length; i++) {
-    crc = (crc >>> 8) ^ (crcTable[(crc ^ text.charCodeAt(i)) & 0xff] as number);
-  }
+  for (let i = 0; i < length; i++) crc = (crc >>> 8) ^ (crcTable[(crc ^ text.charCodeAt(i)) & 0xff] as number);
   return (crc ^ 0xffffffff) >>> 0;
 }

@@ -23,9 +23,7 @@ export function openCall(
   { timeoutMs, idempotencyKey }: CallOptions,
 ): MethodCall {
   const method = methodOf(group, command, connection);
-  if (connection.rootKey === undefined && !command.isPublic) {
-    throw new UsageError(connection.aboutRootKey);
-  }
+  if (connection.rootKey === undefined && !command.isPublic) throw new UsageError(connection.aboutRootKey);
   return async (request, sentBefore = 0) => {
     try {
       const answer = (await method(request, { timeoutMs, idempotencyKey })) as JsonMessage & {

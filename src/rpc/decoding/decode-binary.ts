@@ -130,9 +130,7 @@ class Inspector {
       this.#inspectValue(field, wireType, valuePath, depth);
     } else if (field.fieldKind === "list" && wireType === WireType.LengthDelimited) {
       const end = this.#readEnd();
-      while (this.#reader.pos < end) {
-        this.#inspectValue(field, expected, this.#countItem(field, path, items), depth);
-      }
+      while (this.#reader.pos < end) this.#inspectValue(field, expected, this.#countItem(field, path, items), depth);
       if (this.#reader.pos > end) throw new RangeError("a packed element reaches beyond its list");
     } else {
       this.#skip(wireType, path, "has the wrong wire type");
