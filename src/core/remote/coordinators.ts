@@ -11,7 +11,9 @@ export class Coordinators {
 
   constructor(addresses: readonly string[], options: Omit<CoordinatorLinkOptions, "address">) {
     // In the same order everywhere, whatever the order they were given in.
-    this.links = addresses.toSorted().map((address) => ({ address, link: new CoordinatorLink({ ...options, address }) }));
+    this.links = [...addresses]
+      .sort()
+      .map((address) => ({ address, link: new CoordinatorLink({ ...options, address }) }));
   }
 
   get isUp(): boolean {
