@@ -13,13 +13,15 @@ import type { StartOptions } from "./running-server.ts";
 import { serveCore } from "./served-core.ts";
 
 const closeGraceMs = 1000;
+/** An edge near its coordinator has given a call up by then. */
+const callLateMs = 1000;
 const notFoundHint = "this is a coordinator, with GET /livez and /readyz; methods are called on an edge";
 
 /** A core for edges, which reach it on the internal port. It is near the ledger. The public port has only probes. */
 export async function openCoordinator(options: StartOptions): Promise<Front> {
   const opened = await openLocalCore(options);
   // Edges follow a change by the feed, within two seconds: they can be far away.
-  const core = await serveCore(options, opened, async () => {});
+  const core = await serveCore(options, opened, { lateMs: callLateMs, waitFor: async () => {} });
   const readiness = new Readiness(() => opened.health?.refresh());
   const probes = createProbesPort(options, readiness);
   options.live.follow((next) => {

@@ -1,5 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { FrontStreams } from "../core/serve/front-streams.ts";
+import type { ServeFrontDeps } from "../core/serve/serve-front.ts";
 import { changesMax } from "../core/wire-management.ts";
 import type { ForwardedAnswer, ForwardedCall } from "../domain/forwarded-call.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
@@ -22,15 +23,13 @@ import type { StartOptions } from "./running-server.ts";
 /** How long a stop waits for fronts to end their streams: permits in an unsent answer would be lost. */
 const streamsEndMs = 5000;
 
-/**
- * A core for fronts in other processes: edges, or the workers of this process. `waitFor` waits for fronts that are to act
- * on a change before it is answered.
- */
-export async function serveCore(
-  options: StartOptions,
-  opened: LocalCore,
-  waitFor: (streams: FrontStreams, change: Change) => Promise<void>,
-) {
+interface ServedFronts extends Pick<ServeFrontDeps, "lateMs"> {
+  /** Waits for fronts that are to act on a change before it is answered. */
+  waitFor(streams: FrontStreams, change: Change): Promise<void>;
+}
+
+/** A core for fronts in other processes: edges, or the workers of this process. */
+export async function serveCore(options: StartOptions, opened: LocalCore, { waitFor, lateMs }: ServedFronts) {
   const { settings, clock, log, random, teardown } = options;
   const { core, verdicts, checkRootKey, readHolders, manages, coordinator } = opened;
   const replica = Buffer.from(random.bytes(9)).toString("base64url");
@@ -93,6 +92,7 @@ export async function serveCore(
     // Until it knows the root keys and the first news, fronts should ask another.
     isLedgerAway: () => !isPrepared || (opened.probe?.isAway ?? false),
     ledgerPathMs: () => core.pathMs ?? 0,
+    lateMs,
     shutdownSignal: shutdown.signal,
   });
   return {

@@ -90,6 +90,7 @@ export async function startTestCoordinator(
       log,
       isLedgerAway: () => ledger.isAway,
       ledgerPathMs: () => 0,
+      lateMs: 1000,
       shutdownSignal: shutdown.signal,
     }),
   });

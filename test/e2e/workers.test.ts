@@ -137,7 +137,8 @@ describe.each(anEngine)(`${workers} workers of one process, on $name`, (engine) 
     await Promise.all(load);
 
     expect(await stopped.exited).toBe(0);
-    expect(book.dropped).toEqual([]);
+    // What was wrong is in the log.
+    expect(book.dropped, stopped.stderr()).toEqual([]);
     expect(book.answered).toBeGreaterThan(0);
     const again = await start(environment);
     const { remaining } = await again.client.verifyKey({ key });

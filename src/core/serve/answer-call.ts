@@ -23,7 +23,6 @@ import { fromWireHoldersRead, toWireHolders } from "../wire-holders.ts";
 import { type CarriedOut, fromWireManagement, toWireCarriedOut } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
 import { fromWireReports, toWireWindows } from "../wire-windows.ts";
-import { lateMs } from "./ask-age.ts";
 
 /** What a coordinator answers the calls of its edges with. */
 export interface ServedCore extends Pick<Core, "keys" | "changes"> {
@@ -43,6 +42,8 @@ export interface CallContext {
   readonly permits: PermitChannel;
   /** By the coordinator's monotonic clock: what changes something is not executed after this. */
   readonly expiresAtMs: number;
+  /** How long after its quickest moment that is. */
+  readonly lateMs: number;
   readonly nowMs: number;
 }
 
@@ -56,7 +57,7 @@ const unknown: Answered = { case: "unknown", value: {} };
 export async function answerCall(
   question: ReceivedQuestion,
   core: ServedCore,
-  { permits, expiresAtMs, nowMs }: CallContext,
+  { permits, expiresAtMs, lateMs, nowMs }: CallContext,
 ): Promise<Answered> {
   const isLate = nowMs > expiresAtMs;
   switch (question.case) {

@@ -1,15 +1,18 @@
 import { InvalidMessage } from "../wire.ts";
 
-/** A call may be this much older than the quickest one of its stream. */
-export const lateMs = 1000;
-
 /**
  * How old the calls of one stream are. An edge sends back the coordinator's own time, so no two clocks are compared. A
  * call can wait in a network or a kernel until its edge has given up on it; executed then, it would take permits or uses
  * that no request gets.
  */
 export class AskAge {
+  readonly #lateMs: number;
   #lowestMs = Number.POSITIVE_INFINITY;
+
+  /** A call may be this much older than the quickest one of its stream. */
+  constructor(lateMs: number) {
+    this.#lateMs = lateMs;
+  }
 
   /** The lowest round trip of the stream so far; undefined until there was one. */
   get roundTripMs(): number | undefined {
@@ -24,6 +27,6 @@ export class AskAge {
     // The way of the last message from here to the edge, and the way of the call back.
     const roundTripMs = Math.max(0, nowMs - seenTimeMs - seenAgeMs);
     this.#lowestMs = Math.min(this.#lowestMs, roundTripMs);
-    return nowMs - roundTripMs + this.#lowestMs + lateMs;
+    return nowMs - roundTripMs + this.#lowestMs + this.#lateMs;
   }
 }

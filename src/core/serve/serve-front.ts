@@ -19,6 +19,8 @@ export interface ServeFrontDeps extends Pick<Ambient, "clock" | "log"> {
   readonly isLedgerAway: () => boolean;
   /** The round trip from here to the ledger. */
   readonly ledgerPathMs: () => number;
+  /** How much later than others a call may come and still be carried out: its front may have given it up. */
+  readonly lateMs: number;
 }
 
 const pathMinMs = 0.001;
@@ -32,13 +34,13 @@ const heartbeatMs = 50;
  */
 export async function* serveFront(
   requests: AsyncIterable<LinkRequest>,
-  { core, coordinator, streams, clock, log, isLedgerAway, ledgerPathMs }: ServeFrontDeps,
+  { core, coordinator, streams, clock, log, isLedgerAway, ledgerPathMs, lateMs }: ServeFrontDeps,
 ): AsyncGenerator<MessageInitShape<typeof LinkResponseSchema>> {
   const outbox = new Outbox();
   const permits = coordinator.join((subject) => outbox.recalls.add(subject) && outbox.wake());
   const leave = streams.enter(outbox);
   const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
-  const age = new AskAge();
+  const age = new AskAge(lateMs);
   const warnInvalid = createPacedWarning({ clock, log }, "an edge has sent what this version does not take");
   const read = readAll();
   try {
@@ -76,7 +78,7 @@ export async function* serveFront(
 
   function answer({ id, question }: ReceivedCall, expiresAtMs: number, nowMs: number): void {
     outbox.expectAnswer();
-    answerCall(question, core, { permits, expiresAtMs, nowMs }).then(
+    answerCall(question, core, { permits, expiresAtMs, lateMs, nowMs }).then(
       (answered) => outbox.answer(id, answered),
       (error: unknown) => {
         // That call alone fails: an edge of another version may know more than this coordinator.

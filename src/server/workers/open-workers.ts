@@ -4,10 +4,8 @@ import { join } from "node:path";
 import { waitAtMost } from "../../ambient/with-timeout.ts";
 import { sameValue } from "../../config/same-value.ts";
 import type { Settings } from "../../config/settings.ts";
-import type { FrontStreams } from "../../core/serve/front-streams.ts";
 import { slowWaitMaxMs } from "../../domain/deadlines.ts";
 import { unixScheme } from "../../link/grpc-stream.ts";
-import type { Change } from "../../store/changes.ts";
 import type { Front } from "../front.ts";
 import { openLocalCore } from "../open-local-core.ts";
 import type { StartOptions } from "../running-server.ts";
@@ -58,9 +56,13 @@ export async function openWorkers(options: StartOptions): Promise<Front> {
 async function openCore(options: StartOptions) {
   const { settings, live, teardown } = options;
   const opened = await openLocalCore(options);
-  const served = await serveCore(options, opened, (streams: FrontStreams, change: Change) =>
-    waitAtMost(workersActMs, streams.announce(change)),
-  );
+  // A use can wait for the batch before it.
+  const stageTimeoutMs = 2 * settings.usageTimeoutMs + slowWaitMaxMs;
+  const served = await serveCore(options, opened, {
+    // On a slow machine the call of a worker is late, and the worker still waits for it.
+    lateMs: stageTimeoutMs,
+    waitFor: (streams, change) => waitAtMost(workersActMs, streams.announce(change)),
+  });
   live.follow(async (next, before) => {
     if (!sameValue(next.rootKeys, before.rootKeys)) await served.announce.broadcast({ kind: "rootKeys" });
   });
@@ -74,11 +76,7 @@ async function openCore(options: StartOptions) {
     health: opened.health,
     prepare: served.prepare,
     completeStart: opened.completeStart,
-    mainProcess: {
-      // A use can wait for the batch before it.
-      stageTimeoutMs: 2 * settings.usageTimeoutMs + slowWaitMaxMs,
-      hasLedger: settings.databaseUrl === undefined,
-    },
+    mainProcess: { stageTimeoutMs, hasLedger: settings.databaseUrl === undefined },
   };
 }
 
