@@ -3,8 +3,10 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { start } from "../e2e/start-workers.ts";
 import { engines } from "../support/engines.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
+import { crowd, openConnections } from "../support/open-connections.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
@@ -89,6 +91,23 @@ describe.runIf(probe !== undefined).each(engines)("on $name, a process with a fi
     expect(periods.stopped).toBeLessThan(periods.all / 2);
     expect(answers.filter((answer) => !answer.includes('"code":"VALID"'))).toEqual([]);
     expect(answers).toHaveLength(bursts * keysMade);
+  });
+});
+
+/** An edge gives a call up sooner: at a coordinator it is too old after a second. */
+const standstillMs = 1500;
+
+describe("a main process that stands still", () => {
+  it.each(engines)("is waited for by its workers, on $name", async (engine) => {
+    const latchkey = await start(await engine.environment());
+    const { key } = await latchkey.client.createKey({ apiId: "api", remaining: 1000 });
+    const callers = openConnections(latchkey.baseUrl, 8);
+    await crowd(callers, key, 2);
+    latchkey.kill("SIGSTOP");
+    const asked = Promise.all(callers.map((verify) => verify(key)));
+    await delay(standstillMs);
+    latchkey.kill("SIGCONT");
+    expect(new Set((await asked).map(({ code }) => code))).toEqual(new Set(["VALID"]));
   });
 });
 
