@@ -68,9 +68,10 @@ export function migrate(action: "status" | "up"): Promise<void> {
   return onData("latchkey cannot migrate", async (settings) => {
     const { applyMigrations, readMigrations } = await import("../server/migrations.ts");
     if (action === "up") {
-      const applied = await applyMigrations(settings, systemClock, (index, by) =>
-        console.error(`the index ${index} is being built by ${by}`),
-      );
+      const applied = await applyMigrations(settings, systemClock, {
+        onIndexBuild: (index, by) => console.error(`the index ${index} is being built by ${by}`),
+        onUpgrade: (table, rows, total) => console.error(`${table}: ${rows} of ${total} rows are upgraded`),
+      });
       console.log(applied.length === 0 ? "nothing to apply" : applied.map((name) => `applied ${name}`).join("\n"));
     } else {
       const { applied, missing } = await readMigrations(settings, systemClock);

@@ -92,6 +92,9 @@ export const variables = {
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumberBetween(1, 10_000_000) },
   /** How many days audit events are kept. 0: for ever. */
   auditDays: { name: "LATCHKEY_AUDIT_DAYS", fallback: "365", live: true, parse: wholeNumberBetween(0, 36_500) },
+  /** How many days what counters have spent is kept by the hour, and how many years by the day. */
+  spendingDays: { name: "LATCHKEY_SPENDING_DAYS", fallback: "400", live: true, parse: wholeNumberBetween(32, 36_500) },
+  spendingYears: { name: "LATCHKEY_SPENDING_YEARS", fallback: "5", live: true, parse: wholeNumberBetween(1, 100) },
   /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
   callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", live: true, parse: wholeNumberBetween(1, 1_000_000) },
   /** Most open connections on the public port. */

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import { systemClock } from "../ambient/clock.ts";
 import { nearestThatExists } from "../config/nearest-folder.ts";
 import type { Settings } from "../config/settings.ts";
 import { shellWord } from "../domain/shell-word.ts";
@@ -8,7 +9,7 @@ import { migrations } from "../store/sql/migrations.ts";
 import { copiedProblem } from "../store/sqlite/copied-mark.ts";
 import { DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import { type DataFileFacts, inspectDataFile } from "../store/sqlite/inspect-data-file.ts";
-import { reportEmptyStore, reportSchema } from "./report-schema.ts";
+import { reportEmptyStore, reportReadings, reportSchema } from "./report-schema.ts";
 import type { Report } from "./run-checks.ts";
 
 const mebibyte = 2 ** 20;
@@ -42,6 +43,7 @@ export async function checkDataFolder(
     const facts = await inspectDataFile(file, report.signal);
     if (mustExist && facts.isEmpty) reportEmptyStore(`the data folder ${folder}`, report);
     else reportDataFile(file, facts, report);
+    reportReadings(facts.meteredHour, systemClock.nowMs(), report);
     const rootKeyFile = rootKeyFileOf({ dataDir: folder, databaseUrl: undefined });
     if (facts.isGeneratedOnly && rootKeys?.length === 0 && !existsSync(rootKeyFile))
       report.found(

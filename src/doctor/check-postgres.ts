@@ -1,3 +1,4 @@
+import { systemClock } from "../ambient/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import { printablePostgresUrl } from "../domain/postgres-url.ts";
 import type { Secret } from "../domain/secret.ts";
@@ -5,7 +6,7 @@ import { reasonOf } from "../server/database-watch.ts";
 import { type DatabaseFacts, inspectDatabase } from "../store/postgres/inspect-database.ts";
 import { DatabaseRefused, isNoRoom, orRefused, sqlStateOf, toStoreError } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
-import { reportEmptyStore, reportSchema } from "./report-schema.ts";
+import { reportEmptyStore, reportReadings, reportSchema } from "./report-schema.ts";
 import type { Report } from "./run-checks.ts";
 
 export type PostgresSettings = Pick<Settings, "databaseConnectionsMax" | "usageLanes" | "storeMustExist"> & {
@@ -93,6 +94,7 @@ export function reportDatabase(url: string, facts: DatabaseFacts, settings: Post
       "timedatectl on both machines; then chronyc makestep on the wrong one, while nothing is counted.",
     );
   }
+  reportReadings(facts.meteredHour, systemClock.nowMs() + facts.clockAheadMs, report);
   reportTables(url, facts, settings, report);
   if (settings.countsAlone && facts.replicas > 1 && facts.hasLocalLimits) {
     const fix =

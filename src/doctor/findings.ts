@@ -64,6 +64,8 @@ const reasons = {
       "Latchkey turns it on for its own transactions. What others write, for example a restored dump, can be lost in a crash or a failover.",
     "local-limits-apart":
       "Each replica counts local limits by itself: callers can use each limit once on every replica.",
+    "spending-ahead":
+      "What such a counter spends until then counts into that hour: bills of the hours before it lack it.",
     "postgres-clock": "Refills and strict limits go by the database's clock, expiry of keys by this one's.",
     "redis-unreachable": "Each replica counts local limits by itself; deleted keys are refused a second later.",
     "redis-refused": "As if Redis were away: each replica counts local limits by itself.",

@@ -1,3 +1,4 @@
+import { hourAt, hourMs } from "../domain/usage.ts";
 import { compareMigrations, SchemaTooNew, StoreEmpty } from "../store/sql/migrate.ts";
 import type { Migration } from "../store/sql/migrations.ts";
 import type { Report } from "./run-checks.ts";
@@ -24,4 +25,13 @@ export function reportEmptyStore(where: string, { found }: Report): void {
   const fix =
     "Mount the volume that has the data, correct LATCHKEY_DATA_DIR or DATABASE_URL, or restore a backup. To begin without any keys: LATCHKEY_STORE=create";
   found("store-empty", new StoreEmpty(where).message, fix);
+}
+
+/** Whether a clock that was ahead has let counters reach an hour that is to come. The next hour is that of removed counters. */
+export function reportReadings(meteredHour: number | undefined, nowMs: number, { found }: Report): void {
+  if (meteredHour === undefined || meteredHour <= hourAt(nowMs) + 1) return;
+  const hour = new Date(meteredHour * hourMs).toISOString();
+  const fix =
+    "Set the clock of the ledger right, and see docs/usage.md#when-the-clock-is-changed: what is spent until then is not lost.";
+  found("spending-ahead", `a counter has readings up to ${hour}, which is in the future`, fix);
 }

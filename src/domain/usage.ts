@@ -20,6 +20,36 @@ export interface Refill extends RefillRule {
 export interface UsageCounter {
   readonly remaining: number;
   readonly refill: Refill | undefined;
+  readonly meter: Meter;
+}
+
+/*
+ * What was spent is everything that was put into a counter without what is left of it, so that a charge writes nothing for
+ * it. A reading is what was spent before an hour began; the first charge of the hour makes it. So what was spent before the
+ * hour h is in the first reading of h or a later hour; if there is none, nothing was spent since.
+ */
+
+export interface Meter {
+  /** Everything that was ever put into the counter: by its creation, by refills and by changes of the balance. */
+  readonly credited: number;
+  /** The hour of the latest reading; no charge counts into one before it, whatever the clock does. 0: there is none. */
+  readonly hour: number;
+  /** Since when it is metered. */
+  readonly sinceMs: number;
+  /** The part of what was spent that belongs to owners who had the same id before. */
+  readonly formerSpent: number;
+}
+
+/** What a counter had spent before this hour began. Hours are counted from 1970 on. */
+export interface MeterReading {
+  readonly hour: number;
+  readonly spent: number;
+}
+
+export const hourMs = 3_600_000;
+
+export function hourAt(ms: number): number {
+  return Math.floor(ms / hourMs);
 }
 
 /** A counter for a key created now: its first refill comes at the next boundary. */
@@ -27,7 +57,30 @@ export function newCounter(remaining: number, rule: RefillRule | undefined, nowM
   return {
     remaining,
     refill: rule && { ...rule, refilledThroughMs: latestBoundaryMs(rule.interval, nowMs) },
+    meter: { credited: remaining, hour: 0, sinceMs: nowMs, formerSpent: 0 },
   };
+}
+
+/** What was taken from the counter, and from those of its subject before. */
+export function spentOf({ remaining, meter }: UsageCounter): number {
+  return meter.credited - remaining;
+}
+
+/** The same without what others have spent who had the same id. */
+export function ownSpentOf(counter: UsageCounter): number {
+  return spentOf(counter) - counter.meter.formerSpent;
+}
+
+/** The counter with another balance. That is no spending: the difference was put into it, or taken out. */
+export function withBalance(counter: UsageCounter, remaining: number): UsageCounter {
+  const { meter } = counter;
+  return { ...counter, remaining, meter: { ...meter, credited: meter.credited + remaining - counter.remaining } };
+}
+
+/** The reading that has to be stored with a charge, if the charge is the first of its hour. */
+export function readingBetween(before: UsageCounter, after: UsageCounter): MeterReading | undefined {
+  const { hour } = after.meter;
+  return hour === before.meter.hour ? undefined : { hour, spent: spentOf(before) };
 }
 
 /** The counter with every refill that is due by `nowMs`; the same object when none is. */
@@ -36,10 +89,11 @@ export function refilled(counter: UsageCounter, nowMs: number): UsageCounter {
   if (refill === undefined) return counter;
   const passed = boundariesPassed(refill.interval, refill.refilledThroughMs, nowMs);
   if (passed === 0) return counter;
+  const restored = refill.carryOver
+    ? Math.min(remainingMax, remaining + refill.amount * passed)
+    : Math.max(remaining, refill.amount);
   return {
-    remaining: refill.carryOver
-      ? Math.min(remainingMax, remaining + refill.amount * passed)
-      : Math.max(remaining, refill.amount),
+    ...withBalance(counter, restored),
     refill: { ...refill, refilledThroughMs: latestBoundaryMs(refill.interval, nowMs) },
   };
 }
@@ -67,15 +121,18 @@ export function settle(counter: UsageCounter, run: CostRun, nowMs: number, share
   const taken = granted * run.cost;
   return {
     granted,
-    counter: without(own, taken),
-    shared: other && without(other, taken),
+    counter: charged(own, taken, nowMs),
+    shared: other && charged(other, taken, nowMs),
     refilledAheadMs: Math.max(aheadMs(own, nowMs), other ? aheadMs(other, nowMs) : 0),
   };
 }
 
 /** The same object when nothing is taken. */
-function without(counter: UsageCounter, taken: number): UsageCounter {
-  return taken === 0 ? counter : { ...counter, remaining: counter.remaining - taken };
+function charged(counter: UsageCounter, taken: number, nowMs: number): UsageCounter {
+  if (taken === 0) return counter;
+  const { remaining, meter } = counter;
+  const hour = Math.max(meter.hour, hourAt(nowMs));
+  return { ...counter, remaining: remaining - taken, meter: hour === meter.hour ? meter : { ...meter, hour } };
 }
 
 function aheadMs({ refill }: UsageCounter, nowMs: number): number {

@@ -4,6 +4,7 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
+import { UsageService } from "../../gen/latchkey/v1/usage_pb.js";
 import type { LimitDeps } from "../usecases/limit.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { apisHandlers } from "./apis-service.ts";
@@ -13,6 +14,7 @@ import { keysHandlers } from "./keys-service.ts";
 import { ownersHandlers } from "./owners-service.ts";
 import { page } from "./resource-methods.ts";
 import { rootKeysHandlers } from "./root-keys-service.ts";
+import { usageHandlers } from "./usage-service.ts";
 import { ratelimitsHandlers, type VerificationDeps, verificationHandlers } from "./verification-service.ts";
 
 /** What a root key needs to have a verification explained. */
@@ -33,6 +35,7 @@ export function createAllEndpoints({ front, core }: { front?: FrontDeps; core?: 
     }),
     ...createEndpoints(OwnersService, core ? ownersHandlers(core) : {}),
     ...createEndpoints(RootKeysService, core ? rootKeysHandlers(core) : {}),
+    ...createEndpoints(UsageService, core ? usageHandlers(core) : {}),
     ...createEndpoints(AuditService, core ? auditHandlers() : {}),
     ...createEndpoints(RatelimitsService, front ? ratelimitsHandlers(front) : {}),
   ];

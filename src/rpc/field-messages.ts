@@ -17,7 +17,7 @@ import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import { type Resource, resources } from "../domain/resources.ts";
-import type { RefillRule, Refill as StoredRefill, UsageCounter } from "../domain/usage.ts";
+import { ownSpentOf, type RefillRule, type Refill as StoredRefill, type UsageCounter } from "../domain/usage.ts";
 import { invalid } from "./invalid-request.ts";
 
 /* Described fields in messages: in creations, in updates and as they are read. */
@@ -95,7 +95,16 @@ export function toResourceMessage(
 ): Values {
   const { id, counter, createdAtMs: createdAt, updatedAtMs: updatedAt, version } = stored;
   const fields = fieldsAsRead(resources[resource], { ...stored, refill: counter?.refill });
-  return { ...fields, [`${resource}Id`]: id, remaining: counter?.remaining, createdAt, updatedAt, version };
+  const { remaining } = counter ?? {};
+  return {
+    ...fields,
+    [`${resource}Id`]: id,
+    remaining,
+    spent: counter && ownSpentOf(counter),
+    createdAt,
+    updatedAt,
+    version,
+  };
 }
 
 type Values = { readonly [name: string]: unknown };

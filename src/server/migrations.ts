@@ -5,7 +5,7 @@ import type { BuildIndexOptions } from "../store/postgres/build-index.ts";
 import { openPgEngine } from "../store/postgres/open-postgres-store.ts";
 import { orRefused } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
-import { migrateUp, migrationStatus, requireData } from "../store/sql/migrate.ts";
+import { migrateUp, migrationStatus, requireData, type StoreStartOptions } from "../store/sql/migrate.ts";
 import { type Migration, migrations } from "../store/sql/migrations.ts";
 import type { SqlEngine } from "../store/sql/sql-engine.ts";
 import { requireDataFile } from "../store/sqlite/clean-stop.ts";
@@ -26,9 +26,11 @@ export function readMigrations(settings: Settings, clock: Clock) {
 export function applyMigrations(
   settings: Settings,
   clock: Clock,
-  onIndexBuild?: BuildIndexOptions["onIndexBuild"],
+  { onIndexBuild, onUpgrade }: Pick<BuildIndexOptions, "onIndexBuild"> & Pick<StoreStartOptions, "onUpgrade">,
 ): Promise<readonly string[]> {
-  return withEngine(settings, clock, (engine, known) => migrateUp(engine, clock.nowMs(), known), onIndexBuild);
+  const migrate = (engine: SqlEngine, known: readonly Migration[]) =>
+    migrateUp(engine, clock.nowMs(), known, onUpgrade);
+  return withEngine(settings, clock, migrate, onIndexBuild);
 }
 
 async function withEngine<Result>(

@@ -31,7 +31,10 @@ export interface LocalCore extends OpenedCore {
 }
 
 const tidyEveryMs = 3_600_000;
+/** In UTC. */
+const spendingTidyHour = 4;
 const dayMs = 86_400_000;
+const yearMs = 366 * dayMs;
 
 /** A core in this process: the store with its ledgers, and the root keys. */
 export async function openLocalCore(options: StartOptions): Promise<LocalCore> {
@@ -70,10 +73,13 @@ export async function openLocalCore(options: StartOptions): Promise<LocalCore> {
   const tidy = () => {
     // After a failure the next run, or another process, does it.
     const nowMs = clock.nowMs();
-    const { auditDays } = live.current;
+    const { auditDays, spendingDays, spendingYears } = live.current;
     const eventsBeforeMs = auditDays === 0 ? undefined : nowMs - auditDays * dayMs;
+    // Each subject is looked at: once a day is enough.
+    const isDue = Math.floor((nowMs % dayMs) / tidyEveryMs) === spendingTidyHour;
+    const readings = { hoursBeforeMs: nowMs - spendingDays * dayMs, daysBeforeMs: nowMs - spendingYears * yearMs };
     store
-      .tidy(nowMs, eventsBeforeMs)
+      .tidy(nowMs, { eventsBeforeMs, readings: isDue ? readings : undefined })
       .catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
   };
   let tidying: NodeJS.Timeout | undefined;

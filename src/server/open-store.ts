@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../ambient/log.ts";
 import { printablePostgresUrl } from "../domain/postgres-url.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { createDeferredStore } from "../store/deferred-store.ts";
 import type { LedgerWatch } from "../store/ledger-watch.ts";
+import type { OnUpgrade } from "../store/sql/migrate.ts";
 import { requireDataFile } from "../store/sqlite/clean-stop.ts";
 import { copiedProblem } from "../store/sqlite/copied-mark.ts";
 import { claimDataFolder, DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
@@ -42,7 +44,8 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
     const { openSqliteStore } = await import("../store/sqlite/open-sqlite-store.ts");
     const file = folder.databaseFile;
     const onCreated = () => ambient.log.warn(createdText, { file });
-    const store = await openSqliteStore({ ...ambient, file, onDeath: onFatal, mustExist, onCreated });
+    const onUpgrade = logUpgrade(ambient.log);
+    const store = await openSqliteStore({ ...ambient, file, onDeath: onFatal, mustExist, onCreated, onUpgrade });
     const close = () => store.close().finally(() => folder.release());
     return { store: { ...store, close }, usable: Promise.resolve() };
   } catch (error) {
@@ -53,6 +56,10 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
 
 /** At level warn: where there was a store before, its keys are gone. */
 const createdText = "the store was empty: a new one was created";
+
+function logUpgrade(log: Log): OnUpgrade {
+  return (table, rows, total) => log.info("the store is being upgraded", { table, rows, total });
+}
 
 const retryMs = 500;
 
@@ -70,12 +77,20 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   const { signal } = closing;
   const onIndexBuild = (index: string, by: string) =>
     ambient.log.info("an index is built; this replica is ready afterwards", { index, by });
+  const onUpgrade = logUpgrade(ambient.log);
   const open = async () => {
     let lastReason: string | undefined;
     const { openPostgresStore } = await import("../store/postgres/open-postgres-store.ts");
     for (let tries = 0; !signal.aborted; tries++) {
       try {
-        const opened = await openPostgresStore({ ...ambient, ...options, url: url.reveal(), signal, onIndexBuild });
+        const opened = await openPostgresStore({
+          ...ambient,
+          ...options,
+          url: url.reveal(),
+          signal,
+          onIndexBuild,
+          onUpgrade,
+        });
         fulfil(opened);
         if (!signal.aborted) watch.start(opened.check);
         return;

@@ -1,6 +1,13 @@
 import type { CopyTarget } from "./postgres/copy-target.ts";
 import { DatabaseRefused } from "./postgres/pg-error.ts";
-import { type CopiedTable, copiedTables, findUnfinishedCopy, noteCopyBegun } from "./sql/copied-tables.ts";
+import {
+  type CopiedKey,
+  type CopiedTable,
+  copiedKeyOf,
+  copiedTables,
+  findUnfinishedCopy,
+  noteCopyBegun,
+} from "./sql/copied-tables.ts";
 import { sql } from "./sql/sql.ts";
 import type { SqlEngine } from "./sql/sql-engine.ts";
 
@@ -44,14 +51,14 @@ export async function copyStore(
 
   for (const copied of copiedTables.slice(from.table)) {
     const isContinued = copied === copiedTables[from.table] && from.after !== undefined;
-    let after = isContinued ? from.after : undefined;
+    let after: CopiedKey | undefined = isContinued ? from.after : undefined;
     let count = isContinued ? await target.count(copied) : 0;
     const total = await countRows(source, copied);
     for (;;) {
       const rows = await readRows(source, copied, after);
       if (rows.length === 0) break;
       await target.add(id, copied, rows);
-      after = rows.at(-1)?.[copied.key];
+      after = copiedKeyOf(copied, rows.at(-1));
       count += rows.length;
       options.onProgress(copied.table, count, total);
     }
@@ -68,7 +75,7 @@ export async function copyStore(
   return counts;
 
   /** A copy is continued if the source was not served since it was begun. Otherwise it begins again. */
-  async function beginOrContinue(): Promise<{ id: string; from: { table: number; after?: unknown } }> {
+  async function beginOrContinue(): Promise<{ id: string; from: { table: number; after?: CopiedKey } }> {
     if (unfinished !== undefined && unfinished.id === (await findUnfinishedCopy(source))) {
       const table = copiedTables.findIndex((copied) => copied.table === unfinished.copied_table);
       const from = table < 0 ? { table: 0 } : { table, after: JSON.parse(unfinished.copied_through ?? "null") };
@@ -84,10 +91,14 @@ export async function copyStore(
 type Row = Record<string, unknown>;
 
 /** In the order of the primary key, after the one given. */
-function readRows(source: SqlEngine, { table, key }: CopiedTable, after: unknown): Promise<readonly Row[]> {
-  const column = sql.ref(key);
-  const isLater = after === undefined ? sql`1 = 1` : sql`${column} > ${after as string}`;
-  const order = sql`ORDER BY ${column} LIMIT ${sql.lit(batchRows)}`;
+function readRows(
+  source: SqlEngine,
+  { table, key }: CopiedTable,
+  after: CopiedKey | undefined,
+): Promise<readonly Row[]> {
+  const columns = sql.join(key.map(sql.ref));
+  const isLater = after === undefined ? sql`1 = 1` : sql`(${columns}) > (${sql.join(after)})`;
+  const order = sql`ORDER BY ${columns} LIMIT ${sql.lit(batchRows)}`;
   return source.read(sql`SELECT * FROM ${sql.ref(table)} WHERE ${isLater} ${order}`);
 }
 

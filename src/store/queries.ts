@@ -5,6 +5,7 @@ import type { StoredKey } from "../domain/key.ts";
 import type { StoredOwner } from "../domain/owner.ts";
 import type { KeyFields, Resource } from "../domain/resources.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
+import type { UsageCounter } from "../domain/usage.ts";
 import type { KeptAnswer } from "./commands.ts";
 
 /** Every question that can be asked. Plain data too. */
@@ -20,7 +21,8 @@ export type Query =
   | EventsQuery
   | PageQuery<"rootKeys">
   | PageQuery<"apis">
-  | PageQuery<"owners">;
+  | PageQuery<"owners">
+  | SpendingQuery;
 
 /**
  * A page of what there is, newest first. It examines a bounded number of rows, so that a filter that matches few of them
@@ -59,6 +61,35 @@ export interface EventsQuery extends PageQuery<"events"> {
   readonly untilMs?: number | undefined;
 }
 
+/** What counters have spent, by their readings: see `domain/usage.ts`. */
+export interface SpendingQuery {
+  readonly kind: "spending";
+  readonly of: "key" | "owner";
+  readonly ids: readonly string[];
+  /** What was spent before each of these hours is answered. At most `readingsMax` for all ids together. */
+  readonly hours: readonly number[];
+  /** As of a page. What was spent by an owner that had the same id before is left out then. */
+  readonly apiIds?: readonly string[] | undefined;
+}
+
+export interface SpendingAnswer {
+  /** By the clock of the ledger, just before. */
+  readonly nowMs: number;
+  /** In the order of the ids. Undefined: there is none, as far as whoever asks may know. */
+  readonly counters: readonly (SpendingReadings | undefined)[];
+  /** What was spent before an hour is known of every hour from the first on, and before that of every day from the second on. */
+  readonly kept: { readonly firstHour: number; readonly firstDayHour: number };
+}
+
+/** All of one moment. */
+export interface SpendingReadings {
+  /** Undefined if the counter is gone. */
+  readonly counter: UsageCounter | undefined;
+  /** In all. */
+  readonly spent: number;
+  readonly spentBefore: readonly number[];
+}
+
 /** Most rows of a page. */
 export const pageLimitMax = 100;
 
@@ -89,4 +120,5 @@ export type Answers = { readonly [Of in Resource]: StoredResources[Of] | undefin
   readonly rootKeys: Page<StoredRootKey>;
   readonly apis: Page<StoredApi>;
   readonly owners: Page<StoredOwner>;
+  readonly spending: SpendingAnswer;
 };

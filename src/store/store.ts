@@ -6,6 +6,18 @@ import type { RootKeyStore } from "./root-key-store.ts";
 import type { StoreHealth } from "./store-health.ts";
 import type { UsageEngine } from "./usage-ledger.ts";
 
+/** What is no longer kept. Absent: all of it is. */
+export interface TidyBounds {
+  readonly eventsBeforeMs?: number | undefined;
+  readonly readings?: ReadingBounds | undefined;
+}
+
+/** One reading a day is kept of those before the first bound, and none of those before the second. */
+export interface ReadingBounds {
+  readonly hoursBeforeMs: number;
+  readonly daysBeforeMs: number;
+}
+
 /** All stored data. One contract suite tests every implementation for the same behaviour. */
 export interface Store {
   readonly keys: KeyLookup & OwnerLookup;
@@ -23,9 +35,9 @@ export interface Store {
   readonly health?: StoreHealth;
   /**
    * Deletes what is no longer needed: expired idempotent answers, secrets that have ended, old changes of the feed, rows of
-   * processes that have ended, and events of before that moment, if one is given. Safe at any time. Throws `Unavailable`.
+   * processes that have ended, and events and readings of before the bounds. Safe at any time. Throws `Unavailable`.
    */
-  tidy(nowMs: number, eventsBeforeMs?: number): Promise<void>;
+  tidy(nowMs: number, bounds?: TidyBounds): Promise<void>;
   /** Finishes the work under way and releases the data. */
   close(): Promise<void>;
 }

@@ -155,6 +155,7 @@ async function answerWithin(query: Query, apiIds: ApiIds, store: Store): Promise
     case "owners":
     case "apis":
     case "events":
+    case "spending":
       return store.read({ ...query, apiIds });
   }
 }

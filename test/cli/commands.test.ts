@@ -32,6 +32,7 @@ const shownOf: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   "/v1/keys.getKey": [/^permissions +docs.read$/m, "secrets\nSTART"],
   "/v1/keys.listKeys": [/^KEY-ID +START/m, "Ada's laptop", "No room for"],
   "/v1/keys.updateKey": [/^name +Ada's desktop$/m],
+  "/v1/usage.getSpending": [/^results$/m, /^user_42 +1 /m],
   "/v1/audit.listEvents": [/^ID +AT +METHOD/m, "keys.updateKey"],
   "/v1/keys.updateRemaining": [/^remaining +500$/m],
   "/v1/keys.rerollKey": ["This is the only copy of the key"],

@@ -152,6 +152,8 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
       ending_secrets: 0,
       owners: 1,
       counters: 1,
+      readings: 1,
+      readings_kept: 0,
       permit_windows: 2,
       root_keys: 1,
       events: 8,

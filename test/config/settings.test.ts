@@ -45,6 +45,8 @@ describe("settings", () => {
       cacheTtlMs: 60_000,
       cacheKeysMax: 100_000,
       auditDays: 365,
+      spendingDays: 400,
+      spendingYears: 5,
       callsMax: 10_000,
       connectionsMax: 20_000,
       fastPath: true,

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
+import { hourAt } from "../../src/domain/usage.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
@@ -58,6 +59,10 @@ const anyStep = fc.oneof(
     ),
   }),
   fc.record({ kind: fc.constant("find" as const), key: anyKey }),
+  fc.record({
+    kind: fc.constant("spending" as const),
+    hours: fc.array(fc.integer({ min: -60, max: 40 }), { maxLength: 4 }),
+  }),
   fc.record({ kind: fc.constant("delete" as const), key: anyKey }),
   fc.record({
     kind: fc.constant("update" as const),
@@ -119,6 +124,11 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
     }
     case "find":
       return Promise.all(stores.map((store) => store.keys.findByDigest(keys[step.key]?.secretDigest ?? "unknown")));
+    case "spending": {
+      const hours = step.hours.map((hour) => hourAt(clock.nowMs()) + hour);
+      const ids = ["unknown", ...keys.map(({ id }) => id)];
+      return Promise.all(stores.map(({ management }) => management.read({ kind: "spending", of: "key", ids, hours })));
+    }
     case "delete":
       return Promise.all(stores.map((store) => deleteKey(store.management, keyIdAt(step.key))));
     case "update": {

@@ -117,13 +117,15 @@ export const brokenEvents: readonly BrokenStore[] = [
   },
   tidies(
     "tidies events of the first moment that is to be kept",
-    (inner) => (nowMs, beforeMs) => inner(nowMs, beforeMs && beforeMs + 1),
+    (inner) =>
+      (nowMs, { eventsBeforeMs: beforeMs } = {}) =>
+        inner(nowMs, { eventsBeforeMs: beforeMs && beforeMs + 1 }),
   ),
   tidies("tidies no events", (inner) => (nowMs) => inner(nowMs)),
   tidies(
     "tidies all events where no moment is given",
     (inner) =>
-      (nowMs, beforeMs = nowMs) =>
-        inner(nowMs, beforeMs),
+      (nowMs, { eventsBeforeMs = nowMs } = {}) =>
+        inner(nowMs, { eventsBeforeMs }),
   ),
 ];

@@ -86,7 +86,7 @@ export const brokenKeyStores: readonly BrokenStore[] = [
     };
   }),
 
-  // Reading
+  // MeterReading
   shows("shows no start", (key) => ({ ...key, start: "" })),
   shows("shows no metadata", (key) => ({ ...key, meta: {} })),
   shows("shows every key as enabled", (key) => ({ ...key, enabled: true })),

@@ -1,3 +1,4 @@
+import { newCounter } from "../../src/domain/usage.ts";
 import { type BrokenStore, lists } from "./break-store.ts";
 
 /** How many keys each cursor of a broken store has passed. */
@@ -85,7 +86,7 @@ export const brokenLists: readonly BrokenStore[] = [
   }),
   lists("shows balances without refills", async (list, query) => {
     const page = await list(query);
-    const stale = { remaining: 1, refill: undefined };
+    const stale = newCounter(1, undefined, 0);
     return { ...page, items: page.items.map((key) => ({ ...key, counter: key.counter && stale })) };
   }),
   (() => {

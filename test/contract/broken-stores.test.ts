@@ -20,6 +20,7 @@ import { brokenOwnerDeletions } from "./broken-owner-deletions.ts";
 import { brokenOwners } from "./broken-owners.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenRerolls } from "./broken-rerolls.ts";
+import { brokenSpending } from "./broken-spending.ts";
 import { brokenUpdates } from "./broken-updates.ts";
 import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
@@ -43,6 +44,8 @@ import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rerollCases } from "./reroll-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
+import { spendingAccessCases } from "./spending-access-cases.ts";
+import { spendingCases } from "./spending-cases.ts";
 import { storeContract } from "./store-contract.ts";
 import { storedKeyCases } from "./stored-key-cases.ts";
 import { updateKeyCases } from "./update-key-cases.ts";
@@ -60,6 +63,7 @@ const topics: readonly (readonly [readonly BrokenStore[], readonly ContractCase[
   [brokenFeeds, changeCases],
   [brokenLedgers, [...usageCases, ...usageCostCases, ...refillCases, agreementCase]],
   [brokenCharges, usageCostCases],
+  [brokenSpending, [...spendingCases, ...spendingAccessCases]],
   [
     brokenPermitLedgers,
     [

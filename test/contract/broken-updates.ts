@@ -1,4 +1,4 @@
-import { refilled } from "../../src/domain/usage.ts";
+import { newCounter, refilled } from "../../src/domain/usage.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { updatedCounter } from "../support/memory-rules.ts";
@@ -38,13 +38,13 @@ export const brokenUpdates: readonly BrokenStore[] = [
     return typeof updated === "object" && updated.remaining === 0 ? "belowZero" : updated;
   }),
   updateRule("makes a counter for an increment", (counter, command, nowMs) =>
-    updatedCounter(counter ?? { remaining: 0, refill: undefined }, command, nowMs),
+    updatedCounter(counter ?? newCounter(0, undefined, nowMs), command, nowMs),
   ),
   updateRule("does nothing to a counter that is missing", (counter, command, nowMs) =>
     counter === undefined && command.op === "set" ? undefined : updatedCounter(counter, command, nowMs),
   ),
   updateRule("sets a counter to 0 instead of taking it away", (counter, command, nowMs) =>
-    command.value === undefined ? { remaining: 0, refill: undefined } : updatedCounter(counter, command, nowMs),
+    command.value === undefined ? newCounter(0, undefined, nowMs) : updatedCounter(counter, command, nowMs),
   ),
   keys("counts the version of a refused update", (inner) => {
     const refusals = new Map<string, number>();

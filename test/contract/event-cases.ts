@@ -185,7 +185,7 @@ export const eventCases: readonly ContractCase[] = [
       const between = async () => {
         const change = later.shift();
         if (change !== undefined) await make(store, clock, change);
-        await store.tidy(clock.nowMs(), clock.nowMs() + 4);
+        await store.tidy(clock.nowMs(), { eventsBeforeMs: clock.nowMs() + 4 });
       };
       const pages = await listEventPages(store.management, {}, { limit: 3, between });
       const shown = pages.flatMap(({ items }) => items.map(({ id }) => id));
@@ -200,9 +200,9 @@ export const eventCases: readonly ContractCase[] = [
       for (const change of changes) await make(store, clock, change);
       await store.tidy(fromMs + 2 ** 40);
       expect(await idsOf(store, {})).toEqual(newestFirst(changes));
-      await store.tidy(fromMs, fromMs + 4);
+      await store.tidy(fromMs, { eventsBeforeMs: fromMs + 4 });
       expect(await idsOf(store, {})).toEqual(newestFirst(changes.slice(4)));
-      await store.tidy(fromMs, fromMs + 2 ** 40);
+      await store.tidy(fromMs, { eventsBeforeMs: fromMs + 2 ** 40 });
       expect(await idsOf(store, {})).toEqual([]);
     },
   },

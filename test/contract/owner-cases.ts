@@ -43,7 +43,8 @@ const sampleOwners: readonly NewOwner[] = [
 /** The owner as it is read when it was just created. */
 function storedAs({ remaining, refill, ...visible }: NewOwner, atMs: number, boundaryMs: number): StoredOwner {
   const rule = refill && { ...refill, refilledThroughMs: boundaryMs };
-  const counter = remaining === undefined ? undefined : { remaining, refill: rule };
+  const meter = { credited: remaining ?? 0, hour: 0, sinceMs: expect.any(Number), formerSpent: 0 };
+  const counter = remaining === undefined ? undefined : { remaining, refill: rule, meter };
   return { ...visible, counter, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
 }
 

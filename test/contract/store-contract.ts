@@ -26,6 +26,8 @@ import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rerollCases } from "./reroll-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
+import { spendingAccessCases } from "./spending-access-cases.ts";
+import { spendingCases } from "./spending-cases.ts";
 import { storedKeyCases } from "./stored-key-cases.ts";
 import { updateKeyCases } from "./update-key-cases.ts";
 import { updateRemainingCases } from "./update-remaining-cases.ts";
@@ -52,6 +54,8 @@ export const storeContract: readonly ContractCase[] = [
   ...usageCases,
   ...usageCostCases,
   ...refillCases,
+  ...spendingCases,
+  ...spendingAccessCases,
   ...updateKeyCases,
   ...updateRemainingCases,
   ...rerollCases,

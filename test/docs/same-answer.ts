@@ -1,5 +1,5 @@
 /** Ids, secrets and digests that the service makes: each time others. So is `start`, the beginning of a secret. */
-const made = /^(?:[a-z]+_)?[0-9A-Za-z]{20,}$/;
+const made = /^(?:[a-z]+_)*[0-9A-Za-z]{20,}$/;
 /** A moment in milliseconds. */
 const momentMin = 1e12;
 

@@ -101,6 +101,20 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "root-key-file-missing", fix: "Replacing the root key", code: 3 },
   },
   {
+    fault: "a counter that a clock ahead has charged",
+    async plant() {
+      const folder = await usedFolder();
+      changeData(
+        folder,
+        `INSERT INTO owners (id, list_id, meta, enabled, has_counter, created_at_ms, updated_at_ms, version, event_id)
+          VALUES ('one', 'evt_1', '{}', 1, 1, 1, 1, 1, 'evt_1');
+        INSERT INTO counters (subject, remaining, credited, metered_hour) VALUES ('c/one', 5, 6, 1000000)`,
+      );
+      return { LATCHKEY_DATA_DIR: folder };
+    },
+    ...{ id: "spending-ahead", fix: "docs/usage.md#when-the-clock-is-changed", code: 3 },
+  },
+  {
     fault: "no data where there has to be some",
     plant: () => ({ LATCHKEY_DATA_DIR: join(tempFolder(), "lost"), LATCHKEY_STORE: "existing" }),
     ...{ id: "store-empty", fix: "LATCHKEY_STORE=create", code: 1 },

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
 import { reportDatabase } from "../../src/doctor/check-postgres.ts";
 import { type FindingId, findingKinds, worstOf } from "../../src/doctor/findings.ts";
 import { MetricsText } from "../../src/doctor/metrics-text.ts";
 import { type Report, runChecks } from "../../src/doctor/run-checks.ts";
 import { serviceSigns } from "../../src/doctor/service-signs.ts";
 import { printablePostgresUrl } from "../../src/domain/postgres-url.ts";
+import { hourAt } from "../../src/domain/usage.ts";
 import type { DatabaseFacts } from "../../src/store/postgres/inspect-database.ts";
 import { readText, readTree } from "../support/repository.ts";
 import { healthyEnvironment, runDoctor } from "./run-doctor.ts";
@@ -102,7 +104,7 @@ describe("facts of a database", () => {
     ...{ isolation: "read committed", roundTripMs: 100, clockAheadMs: 1900, pooler: undefined, connectionsFree: 15 },
     ...{ schema: "public", role: "latchkey", canCreateTables: true, forbiddenTables: [], applied: undefined },
     hasUnfinishedCopy: false,
-    ...{ isEmpty: true, replicas: 2, hasLocalLimits: true },
+    ...{ isEmpty: true, replicas: 2, hasLocalLimits: true, meteredHour: hourAt(systemClock.nowMs()) + 1 },
   };
   const settings = { databaseConnectionsMax: 10, usageLanes: 2, storeMustExist: false, countsAlone: false };
   const findingsOf = (facts: Partial<DatabaseFacts>) =>
@@ -118,6 +120,8 @@ describe("facts of a database", () => {
     [{ connectionsFree: 14 }, ["postgres-connections-few"]],
     [{ connectionsFree: 14, pooler: "transaction" }, ["postgres-pooler"]],
     [{ schema: null }, ["postgres-privileges"]],
+    [{ meteredHour: hourAt(systemClock.nowMs()) + 30 }, ["spending-ahead"]],
+    [{ meteredHour: undefined }, []],
   ])("%j are the findings %j", (facts, ids) => expect(findingsOf(facts)).toEqual(ids));
 });
 

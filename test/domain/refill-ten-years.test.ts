@@ -106,7 +106,7 @@ function monthOf30Days(counter: UsageCounter, nowMs: number): UsageCounter {
     ? Math.min(remainingMax, counter.remaining + amount * months)
     : Math.max(counter.remaining, amount);
   const refilledThroughMs = refill.refilledThroughMs + months * 30 * 86_400_000;
-  return { remaining, refill: { ...refill, refilledThroughMs } };
+  return { ...counter, remaining, refill: { ...refill, refilledThroughMs } };
 }
 
 function onceForMany(counter: UsageCounter, nowMs: number): UsageCounter {

@@ -16,7 +16,8 @@ const noon = at("2026-01-15T12:00:00.000Z");
 
 describe("a new counter", () => {
   it("holds what it was given and no refill without a rule", () => {
-    expect(newCounter(7, undefined, noon)).toEqual({ remaining: 7, refill: undefined });
+    const meter = { credited: 7, hour: 0, sinceMs: noon, formerSpent: 0 };
+    expect(newCounter(7, undefined, noon)).toEqual({ remaining: 7, refill: undefined, meter });
   });
 
   it.each([
@@ -119,7 +120,7 @@ describe("settle", () => {
     [remainingMax, 1, 1, remainingMax - 1],
     [5, 0, 0, 5],
   ])("with %i left and %i wanted grants %i and leaves %i", (remaining, wanted, granted, after) => {
-    const settled = settle({ remaining, refill: undefined }, uses(wanted), noon);
+    const settled = settle(newCounter(remaining, undefined, noon), uses(wanted), noon);
     expect([settled.granted, settled.counter.remaining]).toEqual([granted, after]);
   });
 

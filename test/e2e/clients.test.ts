@@ -55,6 +55,7 @@ describe.each(oneEngine)("on $name", (engine) => {
         createdAt: expect.any(Number),
         updatedAt: expect.any(Number),
         remaining: 0,
+        spent: 2,
         refill: { interval: "monthly", amount: 10, carryOver: false, nextRefillAt: expect.any(Number) },
         ratelimits: [],
         permissions: [],

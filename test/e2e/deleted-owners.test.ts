@@ -31,7 +31,7 @@ describe.each(oneEngine)("an owner that keys name, on $name", (engine) => {
     await expect(owners.deleteOwner({ ownerId: "refused" })).rejects.toMatchObject({ status: 409, message });
     expect(await codes()).toEqual(["VALID", "VALID", "VALID"]);
     // What its two keys have used since.
-    expect(await owners.getOwner({ ownerId: "refused" })).toEqual({ ...before, remaining: 96 });
+    expect(await owners.getOwner({ ownerId: "refused" })).toEqual({ ...before, remaining: 96, spent: 4 });
   });
 
   it.each([

@@ -17,6 +17,7 @@ const moments = { createdAt: expect.any(Number), updatedAt: expect.any(Number) }
 const storedFull = {
   ...full,
   refill: { ...full.refill, nextRefillAt: expect.any(Number) },
+  spent: 0,
   ratelimits: [{ async: true, ...minute }, full.ratelimits[1]],
   ...moments,
 };
@@ -56,12 +57,12 @@ describe.each(oneEngine)("on $name", (engine) => {
       const none = isBinary
         ? { updateMask: "meta,apiIds,refill,ratelimits" }
         : { meta: null, apiIds: null, refill: null, ratelimits: null };
-      const bare = { ownerId, ...plain, remaining: 7, version: 4 };
+      const bare = { ownerId, ...plain, remaining: 7, spent: 0, version: 4 };
       expect(await remover.updateOwner({ ownerId, ...none } as { ownerId: string })).toEqual(bare);
       const noValue = isBinary ? { updateMask: "value" } : { value: null };
       expect(await remover.updateRemaining({ ownerId, op: "set", ...noValue })).toEqual({});
       await expect(owners.updateRemaining({ ownerId, op: "increment", value: 1 })).rejects.toThrow("has no counter");
-      const { remaining: _, ...without } = bare;
+      const { remaining: _, spent: __, ...without } = bare;
       expect(await owners.getOwner({ ownerId })).toEqual({ ...without, version: 5 });
 
       expect(await owners.deleteOwner({ ownerId })).toEqual({});

@@ -18,6 +18,7 @@ import { permissionRules } from "./bad-requests/permission-rules.ts";
 import { rootKeyRules } from "./bad-requests/root-key-rules.ts";
 import { rules } from "./bad-requests/rules.ts";
 import { types } from "./bad-requests/types.ts";
+import { usageRules } from "./bad-requests/usage-rules.ts";
 import { frames, malformedProtobuf, rpcHeaders } from "./bad-requests/wire.ts";
 import { connectWire, type HttpAnswer, type HttpRequest } from "./exchange.ts";
 import { type Protocol, type Refusal, readGatewayError } from "./protocols.ts";
@@ -30,6 +31,7 @@ const classes: Record<string, BadRequest[]> = {
   "a broken rule of owners": ownerRules,
   "a broken rule of costs": costRules,
   "a broken rule of free-standing limits": limitRules,
+  "a broken rule of usage": usageRules,
   "a wrong type or name": types,
   "a body that is no JSON": jsonTexts,
   "malformed protobuf": malformedProtobuf,

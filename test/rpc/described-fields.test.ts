@@ -52,6 +52,7 @@ const resources: Readonly<Record<string, Described>> = {
       "digest",
       "secrets",
       "remaining",
+      "spent",
       "prefix",
       "byteLength",
       "useDefaults",
@@ -62,7 +63,7 @@ const resources: Readonly<Record<string, Described>> = {
     creations: [CreateOwnerRequestSchema],
     update: UpdateOwnerRequestSchema,
     read: OwnerSchema,
-    others: [...common, "ownerId", "remaining"],
+    others: [...common, "ownerId", "remaining", "spent"],
   },
   api: {
     fields: apiFields,

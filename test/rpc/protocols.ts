@@ -12,6 +12,7 @@ import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { routes, services } from "../../gen/latchkey/v1/services.ts";
+import { UsageService } from "../../gen/latchkey/v1/usage_pb.js";
 import type { HttpAnswer } from "./exchange.ts";
 
 // Keys have a method of the same name.
@@ -25,6 +26,7 @@ const methods = {
   updateOwnerRemaining,
   ...RatelimitsService.method,
   ...RootKeysService.method,
+  ...UsageService.method,
 };
 if (Object.keys(methods).length !== services.flatMap((service) => service.methods).length) {
   throw new Error("the methods of a service are missing here, or two have one name");

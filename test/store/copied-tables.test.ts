@@ -35,7 +35,7 @@ describe.runIf(hasPostgres)("latchkey copy", () => {
       expect(
         keys.map(({ name }) => name),
         table,
-      ).toEqual([key]);
+      ).toEqual(key);
     }
   });
 });

@@ -1,5 +1,6 @@
 import type { NewApi, StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
+import type { NewKey } from "../../src/domain/key.ts";
 import {
   type Command,
   type CreateApi,
@@ -59,9 +60,12 @@ export class MemoryApis {
     return { outcome, changed: [] };
   }
 
-  delete(apiId: string): void {
-    this.#apis.delete(apiId);
-    this.#stopped.delete(apiId);
+  delete({ id, isStopped }: DeleteApi, keys: readonly Pick<NewKey, "apiId">[]): Outcome {
+    if (!this.#apis.has(id) || (isStopped && !this.isStopped(id))) return { outcome: "missing" };
+    if (keys.some(({ apiId }) => apiId === id)) return { outcome: "conflict", reason: "hasKeys" };
+    this.#apis.delete(id);
+    this.#stopped.delete(id);
+    return { outcome: "done", changed: [] };
   }
 
   list({ limit, after, apiIds }: PageQuery<"apis">): Page<StoredApi> {

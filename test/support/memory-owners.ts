@@ -112,7 +112,8 @@ export class MemoryOwners {
     if (this.#owners.has(id)) return { outcome: "conflict", reason: "ownerExists" };
     const kept = { ...fields, listId, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
     this.#keep(kept);
-    if (remaining !== undefined) counters.set(counterOfOwner(id), newCounter(remaining, refill, nowMs()));
+    counters.endReadings(counterOfOwner(id));
+    if (remaining !== undefined) counters.make(counterOfOwner(id), newCounter(remaining, refill, nowMs()), nowMs());
     this.#note(command, kept);
     return { outcome: "done", changed: [], answer: this.read(id) as StoredOwner };
   }
@@ -132,7 +133,7 @@ export class MemoryOwners {
         const keys = command.unless === undefined ? 0 : this.#countKeys(owner.id, command.unless);
         if (keys > 0) return { outcome: "conflict", reason: "ownerHasKeys", keys };
         this.#owners.delete(owner.id);
-        this.#parts.counters.delete(counterOfOwner(owner.id));
+        this.#parts.counters.remove(counterOfOwner(owner.id), owner, this.#parts.nowMs());
         this.#parts.windows.deleteOf(counterOfOwner(owner.id));
         return { outcome: "done", changed: [] };
       }
@@ -161,8 +162,7 @@ export class MemoryOwners {
     const subject = counterOfOwner(owner.id);
     const counter = update(counters.get(subject), command, nowMs());
     if (typeof counter === "string") return { outcome: "conflict", reason: counter };
-    if (counter === undefined) counters.delete(subject);
-    else counters.set(subject, counter);
+    counters.change(subject, counter, owner, nowMs());
     this.#keep(owner);
     return { outcome: "done", changed: [], answer: { remaining: counter?.remaining, version: owner.version } };
   }

@@ -1,6 +1,13 @@
 import type { StoredSecret } from "../../src/domain/key.ts";
 import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
-import { type RefillRule, refilled, remainingMax, type UsageCounter } from "../../src/domain/usage.ts";
+import {
+  newCounter,
+  type RefillRule,
+  refilled,
+  remainingMax,
+  type UsageCounter,
+  withBalance,
+} from "../../src/domain/usage.ts";
 import type { RerollKey, UpdateRemaining } from "../../src/store/commands.ts";
 import type { ConflictReason } from "../../src/store/management.ts";
 
@@ -22,10 +29,10 @@ export function rerolledSecrets(
 /** The counter with every refill that is due, and with another rule if one is given. */
 export function withRefill(counter: UsageCounter, rule: RefillRule | null | undefined, nowMs: number): UsageCounter {
   if (rule === undefined) return counter;
-  const { remaining, refill: before } = refilled(counter, nowMs);
-  if (rule === null) return { remaining, refill: undefined };
+  const { refill: before, ...due } = refilled(counter, nowMs);
+  if (rule === null) return { ...due, refill: undefined };
   const begun = latestBoundaryMs(rule.interval, nowMs);
-  return { remaining, refill: { ...rule, refilledThroughMs: Math.max(begun, before?.refilledThroughMs ?? begun) } };
+  return { ...due, refill: { ...rule, refilledThroughMs: Math.max(begun, before?.refilledThroughMs ?? begun) } };
 }
 
 /** The counter after the command, or why it is refused. */
@@ -36,9 +43,9 @@ export function updatedCounter(
 ): UsageCounter | undefined | ConflictReason {
   const due = counter && refilled(counter, nowMs);
   if (value === undefined) return undefined;
-  if (op === "set") return { refill: due?.refill, remaining: value };
+  if (op === "set") return due === undefined ? newCounter(value, undefined, nowMs) : withBalance(due, value);
   if (due === undefined) return "noCounter";
   const remaining = op === "increment" ? due.remaining + value : due.remaining - value;
   if (remaining < 0) return "belowZero";
-  return remaining > remainingMax ? "aboveMax" : { ...due, remaining };
+  return remaining > remainingMax ? "aboveMax" : withBalance(due, remaining);
 }

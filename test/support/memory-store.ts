@@ -8,7 +8,6 @@ import { newCounter, refilled, type settle } from "../../src/domain/usage.ts";
 import {
   type Command,
   type CreateKey,
-  type DeleteApi,
   fieldsOf,
   type IdempotencyRecord,
   type ImportKeys,
@@ -21,7 +20,7 @@ import type { Outcome } from "../../src/store/management.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { eventOfApi, isOfApi, MemoryApis } from "./memory-apis.ts";
-import { MemoryCounters } from "./memory-counters.ts";
+import { apisOf, MemoryCounters } from "./memory-counters.ts";
 import { type EndingCommand, eventOfEnded, isEnding, keysToEnd } from "./memory-ended-keys.ts";
 import { MemoryFeed } from "./memory-feed.ts";
 import { type KeptEvent, listEvents, listKeys } from "./memory-lists.ts";
@@ -38,6 +37,7 @@ export interface StoreRules {
   readonly update?: typeof updatedCounter;
   readonly refill?: typeof withRefill;
   readonly reroll?: typeof rerolledSecrets;
+  readonly Counters?: typeof MemoryCounters;
 }
 
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
@@ -46,7 +46,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const apis = new MemoryApis();
   const keys = new Map<string, NewKey>();
   const secrets = new MemorySecrets();
-  const counters = new MemoryCounters(rules.settle);
+  const counters = new (rules.Counters ?? MemoryCounters)(rules.settle);
   const windows = new MemoryWindows(rules.exchange);
   const idempotency = new Map<string, IdempotencyRecord>();
   const changes = new MemoryFeed();
@@ -101,13 +101,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed, answer: { cursor: found.cursor } };
   }
 
-  function deleteApi({ id: apiId, isStopped }: DeleteApi): Outcome {
-    if (apis.get(apiId) === undefined || (isStopped && !apis.isStopped(apiId))) return { outcome: "missing" };
-    if ([...keys.values()].some((key) => key.apiId === apiId)) return { outcome: "conflict", reason: "hasKeys" };
-    apis.delete(apiId);
-    return { outcome: "done", changed: [] };
-  }
-
   function importKeys({ apiId, apiMustExist, keys: given }: ImportKeys): Outcome<"importKeys"> {
     if (apiMustExist && apis.get(apiId) === undefined) return { outcome: "missing" };
     if (apis.isStopped(apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
@@ -151,6 +144,12 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return rootKeys.read(query.id);
       case "rootKeys":
         return rootKeys.list(query);
+      case "spending":
+        return counters.read(
+          query,
+          (id) => (query.of === "owner" ? owners.read(id) : apisOf(keys.get(id))),
+          clock.nowMs(),
+        );
     }
   }
 
@@ -213,7 +212,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "endOwnerKeys":
         return endKeys(command);
       case "deleteApi":
-        return deleteApi(command);
+        return apis.delete(command, [...keys.values()]);
     }
     if (isOfRootKey(command)) return rootKeys.change(command);
     const { id: keyId } = command;
@@ -227,8 +226,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "updateRemaining": {
         const counter = update(counters.get(keyId), command, clock.nowMs());
         if (typeof counter === "string") return { outcome: "conflict", reason: counter };
-        if (counter === undefined) counters.delete(keyId);
-        else counters.set(keyId, counter);
+        counters.change(keyId, counter, apisOf(key), clock.nowMs());
         const version = noteChange(keyId, command.event.atMs);
         changes.push({ kind: "key", ...announced });
         return { outcome: "done", changed: [announced], answer: { remaining: counter?.remaining, version } };
@@ -286,10 +284,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     windows.addFor({ ...key, ...values });
   }
 
-  function deleteKey({ id }: NewKey): void {
+  function deleteKey(key: NewKey): void {
+    const { id } = key;
     keys.delete(id);
     secrets.delete(id);
-    counters.delete(id);
+    counters.remove(id, apisOf(key), clock.nowMs());
     windows.deleteOf(id);
   }
 
@@ -308,7 +307,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     changes,
     usageLanes: [{ settle: async (charges) => charges.map((charge) => counters.settle(charge, clock.nowMs())) }],
     permitLanes: [{ exchange: async (asks) => asks.map((ask) => windows.exchange(ask, rulesOf, clock.nowMs())) }],
-    async tidy(nowMs, eventsBeforeMs = 0) {
+    async tidy(nowMs, { eventsBeforeMs = 0 } = {}) {
       for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
       secrets.tidy(nowMs);

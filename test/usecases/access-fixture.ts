@@ -115,5 +115,6 @@ export function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract
     owner: { kind: "owner", id: `owner of ${apiId}` },
     ownerOfKey: { kind: "ownerOfKey", keyId: `key_${apiId}` },
     owners: { kind: "owners", limit: 10 },
+    spending: { kind: "spending", of: "key", ids: [`key_${apiId}`], hours: [] },
   };
 }

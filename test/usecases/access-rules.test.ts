@@ -38,6 +38,7 @@ describe.each(queryKinds)("the query %s", (kind) => {
       owner: undefined,
       ownerOfKey: undefined,
       owners: { items: [] },
+      spending: expect.objectContaining({ counters: [undefined] }),
     }[kind];
     expect(await management.read(queriesOn("mine")[kind])).not.toEqual(nothing);
     // It names no API.

@@ -46,7 +46,8 @@ describe("createOwner", () => {
     const { management, deps, clock } = setUp();
     const created = await createOwner(management, request, undefined, deps);
     const { remaining, refill, ...fields } = request;
-    const counter = { remaining, refill: expect.objectContaining(refill as object) };
+    const meter = { credited: remaining, hour: 0, sinceMs: clock.nowMs(), formerSpent: 0 };
+    const counter = { remaining, refill: expect.objectContaining(refill as object), meter };
     const nowMs = clock.nowMs();
     expect(created).toEqual({ ...fields, counter, createdAtMs: nowMs, updatedAtMs: nowMs, version: 1 });
     expect(await getOwner(management, "owner")).toEqual(created);
@@ -96,7 +97,8 @@ it("updateOwner answers the owner as it is then; nothing for an unknown one; a c
   expect(await update({ id: "another" })).toBeUndefined();
   const all = { meta: {}, apiIds: null, rateLimits: null, refill: null };
   const removed = await update({ ifVersion: 2 }, all, keyOf("two"));
-  const none = { meta: {}, apiIds: undefined, rateLimits: undefined, counter: { remaining: 5, refill: undefined } };
+  const counter = { remaining: 5, refill: undefined, meter: expect.anything() };
+  const none = { meta: {}, apiIds: undefined, rateLimits: undefined, counter };
   expect(removed).toEqual({ ...created, ...none, enabled: false, version: 3 });
   expect(await update({ ifVersion: 2 }, all, keyOf("two"))).toEqual(removed);
 });

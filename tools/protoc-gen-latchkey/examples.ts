@@ -15,6 +15,8 @@ const rootKeyId = "root_034ypEn8tXRiPY2Bs1c68i";
 const createdAt = 1_794_869_065_774;
 const updatedAt = 1_794_869_066_109;
 const reset = 1_794_869_126_317;
+/** The first of November 2026. */
+const startOfNovember = 1_793_491_200_000;
 /** The first of December 2026. */
 const nextRefillAt = 1_796_083_200_000;
 /** The beginning of 2100. */
@@ -38,6 +40,7 @@ const owner = {
   remaining: 50_000,
   refill: { interval: "monthly", amount: 50_000, carryOver: false, nextRefillAt },
   ratelimits: [{ name: "minute", async: true, limit: 600, duration: 60_000 }],
+  spent: 0,
   createdAt,
   updatedAt: createdAt,
   version: 1,
@@ -54,6 +57,7 @@ const { refill, ...storedKey } = {
   createdAt,
   updatedAt: createdAt,
   remaining: 999,
+  spent: 1,
   refill: { interval: "monthly", amount: 1000, carryOver: false, nextRefillAt },
   secrets: [{ start: "live_2J6d", createdAt }],
   version: 1,
@@ -183,6 +187,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   "/v1/keys.updateKey": {
     request: { keyId, name: "Ada's desktop", refill: null, ifVersion: 1 },
     response: { ...storedKey, name: "Ada's desktop", updatedAt, version: 2 },
+  },
+  "/v1/usage.getSpending": {
+    request: { ownerIds: [ownerId], start: startOfNovember, end: expires },
+    response: {
+      results: [
+        {
+          ownerId,
+          spent: 1,
+          buckets: [{ start: startOfNovember, end: expires, spent: 1, running: true }],
+          meteredSince: createdAt,
+          remaining: 59_999,
+          nextRefillAt,
+        },
+      ],
+    },
   },
   "/v1/audit.listEvents": {
     request: { targetId: keyId, method: "keys.updateKey", limit: 10 },

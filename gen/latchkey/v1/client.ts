@@ -604,6 +604,8 @@ export interface Key {
   costMax?: number;
   /** The environment that the key is for. Absent when none. */
   environment?: string;
+  /** What was taken from its counter since it is metered, exactly. Absent when the key has no counter now. */
+  spent?: number;
 }
 
 /** How a counter is refilled, and when next. */
@@ -904,6 +906,11 @@ export interface Owner {
   updatedAt: number;
   /** Counts the changes of the owner, its creation included. Verifications do not change it. */
   version: number;
+  /**
+   * What was taken from its own counter since it is metered, exactly, without that of an owner who had the same id before.
+   * Absent when the owner has no counter now.
+   */
+  spent?: number;
 }
 
 /** The owner to read. */
@@ -1134,6 +1141,74 @@ export interface RevokeRootKeyRequest {
 
 /** The root key was revoked. */
 export type RevokeRootKeyResponse = Record<string, never>;
+
+/** Which counters, from when to when: exactly one of the two lists. */
+export interface GetSpendingRequest {
+  /** The keys whose counters are asked for: 1 to 100 identifiers of 1 to 64 characters. */
+  keyIds?: string[] | undefined;
+  /** The owners whose own counters are asked for: 1 to 100 identifiers of 1 to 255 characters. */
+  ownerIds?: string[] | undefined;
+  /**
+   * The beginning, Unix time in whole milliseconds: that of an hour, or of a day or month in UTC, as `granularity` says. With
+   * `total` that of an hour. It must not be before the oldest hour, or day, that is kept: 400 days and 5 years, unless
+   * `LATCHKEY_SPENDING_DAYS` and `LATCHKEY_SPENDING_YEARS` say otherwise.
+   */
+  start: number;
+  /**
+   * The end, which is not part of it, Unix time in whole milliseconds, on such a boundary too. It can be in the future: what
+   * there is until now is answered.
+   */
+  end: number;
+  /**
+   * `hour` (up to 744 of them), `day` (up to 731), `month` (up to 60) or `total`: everything in one. Of all counters together
+   * at most 10000 buckets can be asked for. Default: `total`.
+   */
+  granularity?: "hour" | "day" | "month" | "total" | undefined;
+}
+
+/** What the counters have spent, in the order of the request. */
+export interface GetSpendingResponse {
+  /** One for each id of the request. */
+  results: Spending[];
+}
+
+/** What a counter has spent. */
+export interface Spending {
+  /** Identifier of the key. Absent when owners were asked for. */
+  keyId?: string;
+  /** Identifier of the owner. Absent when keys were asked for. */
+  ownerId?: string;
+  /** What was spent from `start` to `end`, exactly. */
+  spent: number;
+  /** The same by the hour, day or month. Those that have not begun are left out. */
+  buckets: SpendingBucket[];
+  /**
+   * Since when the counter is metered, Unix time in milliseconds: its creation, or the upgrade to the version that began with
+   * it. Absent when there is no counter now.
+   */
+  meteredSince?: number;
+  /** What is left, with every refill that is due. Absent when there is no counter now. */
+  remaining?: number;
+  /** When the next refill is due, Unix time in milliseconds. Absent when it is not refilled. */
+  nextRefillAt?: number;
+  /**
+   * When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, or
+   * when a refill comes first.
+   */
+  runsOutAt?: number;
+}
+
+/** What was spent in an hour, a day, a month, or in all. */
+export interface SpendingBucket {
+  /** Its beginning, Unix time in milliseconds. */
+  start: number;
+  /** Its end, Unix time in milliseconds. */
+  end: number;
+  /** What was spent in it. */
+  spent: number;
+  /** Whether it can still grow: it has not ended, or only some seconds ago. */
+  running: boolean;
+}
 
 /** A fixed-window rate limit. In an update, what is absent stays as it is. */
 export interface RatelimitUpdate {
@@ -1621,6 +1696,19 @@ export const methods = {
       ],
     },
   },
+  usage: {
+    getSpending: {
+      path: "/v1/usage.getSpending",
+      isRead: true,
+      fields: [
+        "keyIds",
+        "ownerIds",
+        "start",
+        "end",
+        "granularity",
+      ],
+    },
+  },
 } as const;
 
 /** A page of a list, with `await`; and with `for await` all items from there on, page after page. */
@@ -1840,6 +1928,20 @@ export interface RootKeysClient {
   revokeRootKey(request: RevokeRootKeyRequest, options?: IdempotentCallOptions): Promise<RevokeRootKeyResponse>;
 }
 
+/** Says what was used, for bills and for people who ask. */
+export interface UsageClient {
+  /**
+   * Answers how many uses were taken from the counters of keys or owners, by the hour, day or month, or in all. The numbers
+   * are exact: they are read from the counters themselves, to which every use is committed before it is answered. What a
+   * counter was given, by refills or by hand, is no spending, and neither is what was taken from it by hand.
+   *
+   * What an owner spent was taken from its own counter: the counters of its keys are counted apart, and the two must not be
+   * added. An id that does not exist, or not for this root key, is answered as one that has spent nothing. What a counter that
+   * was removed has spent can still be asked for.
+   */
+  getSpending(request: GetSpendingRequest, options?: CallOptions): Promise<GetSpendingResponse>;
+}
+
 /** Calls the service. */
 export interface LatchkeyClient {
   /** Keeps the APIs that keys are for, and what new keys of each take over. */
@@ -1872,4 +1974,6 @@ export interface LatchkeyClient {
    * itself: permissions and expiry. One that is limited to APIs can do none of it.
    */
   readonly rootKeys: RootKeysClient;
+  /** Says what was used, for bills and for people who ask. */
+  readonly usage: UsageClient;
 }

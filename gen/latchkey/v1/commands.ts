@@ -535,6 +535,29 @@ export const groups: readonly CommandGroup[] = [
         }
       }
     ]
+  },
+  {
+    "name": "usage",
+    "client": "usage",
+    "summary": "Says what was used, for bills and for people who ask.",
+    "details": "Says what was used, for bills and for people who ask.",
+    "commands": [
+      {
+        "name": "get-spending",
+        "method": "getSpending",
+        "summary": "Answers how many uses were taken from the counters of keys or owners, by the hour, day or month, or in all.",
+        "details": "Answers how many uses were taken from the counters of keys or owners, by the hour, day or month, or in all. The numbers are exact: they are read from the counters themselves, to which every use is committed before it is answered. What a counter was given, by refills or by hand, is no spending, and neither is what was taken from it by hand.\n\nWhat an owner spent was taken from its own counter: the counters of its keys are counted apart, and the two must not be added. An id that does not exist, or not for this root key, is answered as one that has spent nothing. What a counter that was removed has spent can still be asked for.",
+        "request": "GetSpendingRequest",
+        "response": "GetSpendingResponse",
+        "example": {
+          "ownerIds": [
+            "user_42"
+          ],
+          "start": 1793491200000,
+          "end": 4102444800000
+        }
+      }
+    ]
   }
 ];
 
@@ -1663,6 +1686,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "environment",
       "type": "string",
       "details": "The environment that the key is for. Absent when none."
+    },
+    {
+      "name": "spent",
+      "type": "integer",
+      "details": "What was taken from its counter since it is metered, exactly. Absent when the key has no counter now."
     }
   ],
   "RefillState": [
@@ -2213,6 +2241,11 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "integer",
       "isRequired": true,
       "details": "Counts the changes of the owner, its creation included. Verifications do not change it."
+    },
+    {
+      "name": "spent",
+      "type": "integer",
+      "details": "What was taken from its own counter since it is metered, exactly, without that of an owner who had the same id before. Absent when the owner has no counter now."
     }
   ],
   "GetOwnerRequest": [
@@ -2607,6 +2640,132 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
     }
   ],
   "RevokeRootKeyResponse": [],
+  "GetSpendingRequest": [
+    {
+      "name": "keyIds",
+      "type": "string",
+      "isList": true,
+      "details": "The keys whose counters are asked for: 1 to 100 identifiers of 1 to 64 characters."
+    },
+    {
+      "name": "ownerIds",
+      "type": "string",
+      "isList": true,
+      "details": "The owners whose own counters are asked for: 1 to 100 identifiers of 1 to 255 characters."
+    },
+    {
+      "name": "start",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "moment",
+      "details": "The beginning, Unix time in whole milliseconds: that of an hour, or of a day or month in UTC, as granularity says. With total that of an hour. It must not be before the oldest hour, or day, that is kept: 400 days and 5 years, unless LATCHKEY_SPENDING_DAYS and LATCHKEY_SPENDING_YEARS say otherwise."
+    },
+    {
+      "name": "end",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "moment",
+      "details": "The end, which is not part of it, Unix time in whole milliseconds, on such a boundary too. It can be in the future: what there is until now is answered."
+    },
+    {
+      "name": "granularity",
+      "type": "string",
+      "values": [
+        "hour",
+        "day",
+        "month",
+        "total"
+      ],
+      "details": "hour (up to 744 of them), day (up to 731), month (up to 60) or total: everything in one. Of all counters together at most 10000 buckets can be asked for. Default: total."
+    }
+  ],
+  "GetSpendingResponse": [
+    {
+      "name": "results",
+      "type": "message",
+      "message": "Spending",
+      "isList": true,
+      "isRequired": true,
+      "details": "One for each id of the request."
+    }
+  ],
+  "Spending": [
+    {
+      "name": "keyId",
+      "type": "string",
+      "details": "Identifier of the key. Absent when owners were asked for."
+    },
+    {
+      "name": "ownerId",
+      "type": "string",
+      "details": "Identifier of the owner. Absent when keys were asked for."
+    },
+    {
+      "name": "spent",
+      "type": "integer",
+      "isRequired": true,
+      "details": "What was spent from start to end, exactly."
+    },
+    {
+      "name": "buckets",
+      "type": "message",
+      "message": "SpendingBucket",
+      "isList": true,
+      "isRequired": true,
+      "details": "The same by the hour, day or month. Those that have not begun are left out."
+    },
+    {
+      "name": "meteredSince",
+      "type": "integer",
+      "unit": "moment",
+      "details": "Since when the counter is metered, Unix time in milliseconds: its creation, or the upgrade to the version that began with it. Absent when there is no counter now."
+    },
+    {
+      "name": "remaining",
+      "type": "integer",
+      "details": "What is left, with every refill that is due. Absent when there is no counter now."
+    },
+    {
+      "name": "nextRefillAt",
+      "type": "integer",
+      "unit": "moment",
+      "details": "When the next refill is due, Unix time in milliseconds. Absent when it is not refilled."
+    },
+    {
+      "name": "runsOutAt",
+      "type": "integer",
+      "unit": "moment",
+      "details": "When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, or when a refill comes first."
+    }
+  ],
+  "SpendingBucket": [
+    {
+      "name": "start",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "moment",
+      "details": "Its beginning, Unix time in milliseconds."
+    },
+    {
+      "name": "end",
+      "type": "integer",
+      "isRequired": true,
+      "unit": "moment",
+      "details": "Its end, Unix time in milliseconds."
+    },
+    {
+      "name": "spent",
+      "type": "integer",
+      "isRequired": true,
+      "details": "What was spent in it."
+    },
+    {
+      "name": "running",
+      "type": "boolean",
+      "isRequired": true,
+      "details": "Whether it can still grow: it has not ended, or only some seconds ago."
+    }
+  ],
   "RatelimitUpdate": [
     {
       "name": "async",

@@ -1133,6 +1133,13 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
    * @generated from field: optional string environment = 20;
    */
   environment?: string | undefined;
+
+  /**
+   * What was taken from its counter since it is metered, exactly. Absent when the key has no counter now.
+   *
+   * @generated from field: optional double spent = 21;
+   */
+  spent?: number | undefined;
 };
 
 /**

@@ -161,6 +161,14 @@ export declare type Owner = Message<"latchkey.v1.Owner"> & {
    * @generated from field: uint32 version = 10;
    */
   version: number;
+
+  /**
+   * What was taken from its own counter since it is metered, exactly, without that of an owner who had the same id before.
+   * Absent when the owner has no counter now.
+   *
+   * @generated from field: optional double spent = 11;
+   */
+  spent?: number | undefined;
 };
 
 /**

@@ -15,9 +15,11 @@ import { hotMethods as ratelimitsHotMethods } from "./ratelimits_hot.ts";
 import { RatelimitsService } from "./ratelimits_pb.js";
 import { routes as rootKeysRoutes } from "./root_keys_gateway.ts";
 import { RootKeysService } from "./root_keys_pb.js";
+import { routes as usageRoutes } from "./usage_gateway.ts";
+import { UsageService } from "./usage_pb.js";
 
 /** Every service of the public API. */
-export const services: readonly DescService[] = [ApisService, AuditService, KeysService, OwnersService, RatelimitsService, RootKeysService];
+export const services: readonly DescService[] = [ApisService, AuditService, KeysService, OwnersService, RatelimitsService, RootKeysService, UsageService];
 
 /** Where a method is served as JSON. */
 export interface Route {
@@ -27,7 +29,7 @@ export interface Route {
 }
 
 /** The routes of all services. */
-export const routes: readonly Route[] = [...apisRoutes, ...auditRoutes, ...keysRoutes, ...ownersRoutes, ...ratelimitsRoutes, ...rootKeysRoutes];
+export const routes: readonly Route[] = [...apisRoutes, ...auditRoutes, ...keysRoutes, ...ownersRoutes, ...ratelimitsRoutes, ...rootKeysRoutes, ...usageRoutes];
 
 /** The hot methods of all services. */
 export const hotMethods: readonly HotMethod[] = [...keysHotMethods, ...ratelimitsHotMethods];

@@ -1,5 +1,5 @@
 import { Unavailable } from "../../domain/unavailable.ts";
-import { type CopiedTable, copiedTables, findDataText, tableNames } from "../sql/copied-tables.ts";
+import { type CopiedTable, copiedKeyOf, copiedTables, findDataText, tableNames } from "../sql/copied-tables.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import { openPgEngine, type PgEngine } from "./open-postgres-store.ts";
@@ -90,9 +90,10 @@ export class CopyTarget {
    * Adds the rows, which come in the order of their primary key, and notes that they are there. The note is locked first,
    * and nothing is added if it has changed: a batch of a process that was killed may have come in between.
    */
-  async add(id: string, { table, key }: CopiedTable, rows: readonly Record<string, unknown>[]): Promise<void> {
+  async add(id: string, copied: CopiedTable, rows: readonly Record<string, unknown>[]): Promise<void> {
+    const { table } = copied;
     const columns = Object.keys(rows[0] ?? {});
-    const next: Position = { copied_table: table, copied_through: JSON.stringify(rows.at(-1)?.[key]) };
+    const next: Position = { copied_table: table, copied_through: JSON.stringify(copiedKeyOf(copied, rows.at(-1))) };
     const positions = [this.#position, next].flatMap((position) => [position.copied_table, position.copied_through]);
     const { rowCount } = await this.#run(
       `WITH note AS MATERIALIZED (

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { findDataText, tableNames } from "../sql/copied-tables.ts";
+import { meteredHourText } from "../sql/readings.ts";
 import { databaseNowMs } from "./guarded-statement.ts";
 import { PgServers } from "./pg-servers.ts";
 import { checkUrl, clientConfig } from "./pg-session.ts";
@@ -40,6 +41,8 @@ export interface DatabaseFacts {
   readonly hasLocalLimits: boolean;
   /** Whether there is no data, as `requireData` has it. */
   readonly isEmpty: boolean;
+  /** The latest hour that the meter of a counter has reached. Undefined: there is none. */
+  readonly meteredHour: number | undefined;
 }
 
 const statementMs = 3000;
@@ -98,6 +101,8 @@ async function readFacts(client: pg.Client): Promise<Omit<DatabaseFacts, "pooler
     forbiddenTables: tables.rows.filter(({ is_allowed }) => !is_allowed).map(({ name }) => name),
     applied: (await read("schema_migrations", "name"))?.map(({ value }) => String(value)),
     hasUnfinishedCopy: ((await read("unfinished_copy", "id")) ?? []).length > 0,
+    // A table of before it has counters without meters.
+    meteredHour: readable.has("readings") ? Number((await one(client, meteredHourText)).hour ?? 0) : undefined,
     isEmpty: (await client.query(findDataText([...readable]))).rows.length === 0,
     replicas: readable.has("change_readers") ? Number((await one(client, replicasText)).replicas) : 0,
     hasLocalLimits:

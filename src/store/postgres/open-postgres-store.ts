@@ -1,10 +1,11 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
+import { hourMs } from "../../domain/usage.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { findUnfinishedCopy } from "../sql/copied-tables.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
-import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
+import { isNewStore, migrateUp, requireData, type StoreStartOptions } from "../sql/migrate.ts";
 import type { Migration } from "../sql/migrations.ts";
 import { type Sql, sql } from "../sql/sql.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -38,7 +39,7 @@ interface PgEngineOptions extends Omit<PgPoolOptions, "servers">, Omit<BuildInde
 
 export interface PostgresStoreOptions
   extends PgEngineOptions,
-    EmptyStoreOptions,
+    StoreStartOptions,
     Pick<Ambient, "clock" | "random" | "metrics"> {
   /** For each ledger. */
   readonly lanes: number;
@@ -80,7 +81,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     // Connects the lanes first, because the pool takes all the room that it finds.
     await Promise.all(lanes.map((lane) => lane.connect()));
     if (options.mustExist) await requireData(engine, "the database");
-    const applied = await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
+    const known = options.migrations ?? pgMigrations;
+    const applied = await migrateUp(engine, options.clock.nowMs(), known, options.onUpgrade);
     if (isNewStore(applied)) options.onCreated?.();
     if ((await findUnfinishedCopy(engine)) !== undefined) throw new DatabaseRefused(unfinishedCopyText);
     // Prepares each lane's statements now: with connecting, that can take longer than the first uses may wait.
@@ -98,9 +100,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     permitLanes,
     roundTripMs: () => roundTrip.ms,
     check: engine.check,
-    async tidy(nowMs, eventsBeforeMs) {
+    async tidy(nowMs, bounds) {
       await engine.atomically([sql.raw(deleteIdleWritersText), sql.raw(deleteIdleReadersText)]);
-      await tidyTables(engine, nowMs, eventsBeforeMs);
+      await tidyTables(engine, nowMs, bounds);
     },
     close,
   };
@@ -135,6 +137,8 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
   const servers = new PgServers(options.url);
   const pool = new PgPool({ ...options, servers });
   const scanInTurn = limitConcurrency(scansAtOnce, scansWaitingMax);
+  const { ledgerClock } = options;
+  const nowMs = () => (ledgerClock ? sql`${ledgerClock.nowMs()}::bigint` : sql.raw(databaseNowMs));
   return {
     servers,
     pool,
@@ -167,12 +171,10 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     inTurn: (statement) => [setLockTimeout("3s"), statement, setLockTimeout(lockTimeout)],
     thisTransaction: sql`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
-    refilledCounter(keyId) {
-      const { ledgerClock } = options;
-      return pgRefilledCounter(keyId, ledgerClock ? sql`${ledgerClock.nowMs()}::bigint` : sql.raw(databaseNowMs));
-    },
+    refilledCounter: (subject) => pgRefilledCounter(subject, nowMs()),
+    ledgerHour: () => sql`${nowMs()} / ${sql.lit(hourMs)}`,
     async ledgerNowMs() {
-      if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
+      if (ledgerClock !== undefined) return ledgerClock.nowMs();
       const { rows } = await pool.query({ text: nowText, values: [] }, writeTimeouts);
       return (rows[0] as { now_ms: number }).now_ms;
     },

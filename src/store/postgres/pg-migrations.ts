@@ -32,4 +32,8 @@ export const pgMigrations: readonly Migration[] = [
       sql`ALTER TABLE changes ALTER COLUMN transaction_id SET DEFAULT pg_current_xact_id()::text::bigint`,
     ],
   },
+  {
+    name: "pg-0002-readings",
+    up: () => [sql`ALTER TABLE readings ALTER COLUMN subject TYPE text COLLATE "C"`],
+  },
 ];

@@ -3,7 +3,7 @@ import { type Sql, sql } from "../sql/sql.ts";
 /*
  * The refill that is due, as steps of a WITH clause: the calendar of `domain/refill-calendar.ts` in SQL. They begin with
  * `timed`: rows of `counters` with `now_ms`, read after the rows were locked. They end in `refilled`, which adds to each
- * row: `boundaries` that have passed, the balance `available`, and `through_ms`.
+ * row: `boundaries` that have passed, the balance `available`, `through_ms`, and `spent`, which a refill does not change.
  */
 export const refillSteps = `
 dated AS (
@@ -25,7 +25,8 @@ dated AS (
          ELSE GREATEST(remaining, refill_amount) END AS available,
     CASE WHEN boundaries = 0 THEN refilled_through_ms
          ELSE (extract(epoch FROM date_trunc(CASE refill_interval WHEN 'daily' THEN 'day' ELSE 'month' END, now_utc)) * 1000)::bigint
-         END AS through_ms
+         END AS through_ms,
+    credited - remaining AS spent
   FROM passed
 )`.trim();
 

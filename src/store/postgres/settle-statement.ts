@@ -1,3 +1,4 @@
+import { hourMs } from "../../domain/usage.ts";
 import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 import { refillSteps } from "./refill-steps.ts";
 
@@ -19,6 +20,24 @@ function refilledCounters(subjects: string, columns: string, orSkip: string): st
 ), ${refillSteps}`;
 }
 
+/** What both carry to `storedCounters`. `isCharged`: in SQL, whether anything is taken. */
+function meterColumns(isCharged: string): string {
+  return `spent, CASE WHEN ${isCharged} THEN GREATEST(metered_hour, now_ms / ${hourMs}) ELSE metered_hour END AS hour,
+    metered_hour AS hour_before`;
+}
+
+/** The last steps of both: the counters `which` of `settled`, and a reading of each whose first charge of an hour this is. */
+function storedCounters(which: string): string {
+  return `charged AS (
+  UPDATE counters k SET remaining = s.after, refilled_through_ms = s.through_ms,
+    credited = s.available + s.spent, metered_hour = s.hour
+  FROM settled s WHERE k.subject = s.subject AND ${which}
+), metered AS (
+  INSERT INTO readings (subject, hour, spent) SELECT subject, hour, spent FROM settled WHERE hour > hour_before
+  ON CONFLICT DO NOTHING
+)`;
+}
+
 /**
  * Settles charges of cost 1 on one counter each, no counter twice.
  *
@@ -29,12 +48,10 @@ export const settleSteps: GuardedSteps = {
   row: "subject, granted, after, ahead_ms",
   steps: (orSkip) => `
 ${refilledCounters("unnest($5::text[], $6::int[]) AS u (subject, wanted)", "u.wanted", orSkip)}, settled AS MATERIALIZED (
-  SELECT subject, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms, LEAST(available, wanted) AS granted, available - LEAST(available, wanted) AS after
+  SELECT subject, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms, LEAST(available, wanted) AS granted,
+    available - LEAST(available, wanted) AS after, available, ${meterColumns("LEAST(available, wanted) > 0")}
   FROM refilled
-), spent AS (
-  UPDATE counters k SET remaining = s.after, refilled_through_ms = s.through_ms
-  FROM settled s WHERE k.subject = s.subject AND (s.granted > 0 OR s.boundaries > 0)
-)`,
+), ${storedCounters("(s.granted > 0 OR s.boundaries > 0)")}`,
 };
 
 /**
@@ -58,7 +75,8 @@ export const settleRunsSteps: GuardedSteps = {
   isRecursive: true,
   steps: (orSkip) => `
 ${refilledCounters("unnest($5::text[], $6::int[], $7::int[]) WITH ORDINALITY AS u (subject, part, slot, at)", "u.part, u.slot, u.at", orSkip)}, held AS MATERIALIZED (
-  SELECT subject, part, slot, at, available, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms
+  SELECT subject, part, slot, at, available, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms,
+    spent, metered_hour, now_ms
   FROM refilled
 ), complete AS MATERIALIZED (
   SELECT own.part, own.slot AS own_slot, COALESCE(shared.slot, 0) AS shared_slot, r.cost, r.at,
@@ -98,14 +116,13 @@ ${refilledCounters("unnest($5::text[], $6::int[], $7::int[]) WITH ORDINALITY AS 
   ) AS shared
 ), ends AS MATERIALIZED (
   SELECT DISTINCT ON (part) part, balances FROM folded ORDER BY part, step DESC
-), settled AS MATERIALIZED (
-  SELECT subject, available, boundaries, through_ms, ahead_ms, wanted,
-    COALESCE(ends.balances[slot], available - COALESCE(wanted, 0)) AS after
+), balanced AS (
+  SELECT held.*, wanted, COALESCE(ends.balances[slot], available - COALESCE(wanted, 0)) AS after
   FROM held LEFT JOIN wanted USING (part, slot) LEFT JOIN ends USING (part)
-), spent AS (
-  UPDATE counters k SET remaining = s.after, refilled_through_ms = s.through_ms
-  FROM settled s WHERE k.subject = s.subject AND s.wanted IS NOT NULL AND (s.after <> s.available OR s.boundaries > 0)
-)`,
+), settled AS MATERIALIZED (
+  SELECT subject, available, boundaries, through_ms, ahead_ms, wanted, after, ${meterColumns("after <> available")}
+  FROM balanced
+), ${storedCounters("s.wanted IS NOT NULL AND (s.after <> s.available OR s.boundaries > 0)")}`,
 };
 
 /** The balances with one of them reduced by what was taken. */

@@ -23,10 +23,14 @@ export function holderOf(resource: Resource, id: string): CounterHolder {
 }
 
 /** The row of a counter. */
-export function rowOfCounter(subject: string, { remaining, refill }: UsageCounter): ColumnValues {
+export function rowOfCounter(subject: string, { remaining, refill, meter }: UsageCounter): ColumnValues {
   return {
     subject,
     remaining,
+    credited: meter.credited,
+    metered_hour: meter.hour,
+    metered_since_ms: meter.sinceMs,
+    former_spent: meter.formerSpent,
     refill_interval: refill?.interval ?? null,
     refill_amount: refill?.amount ?? null,
     refill_carry_over: refill ? Number(refill.carryOver) : null,
@@ -59,17 +63,12 @@ export function setRefill(
   const through = rule && latestBoundaryMs(rule.interval, nowMs);
   const begins = sql`CASE WHEN through_ms > ${through} THEN through_ms ELSE ${through} END`;
   return sql`WITH ${engine.refilledCounter(subject)}
-    UPDATE counters SET remaining = available,
+    UPDATE counters SET remaining = available, credited = available + spent,
       refill_interval = ${rule?.interval},
       refill_amount = ${rule?.amount},
       refill_carry_over = ${rule && Number(rule.carryOver)},
       refilled_through_ms = ${rule && begins}
     FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, target)}`;
-}
-
-/** Not without the row that has it: an id that a caller has made up could be the subject of another counter. */
-export function deleteCounter({ target, subject }: CounterHolder, event: NewEvent): Sql {
-  return sql`DELETE FROM counters WHERE subject = ${subject} AND ${isChangedBy(event, target)}`;
 }
 
 /** In SQL, for an update: keeps it at 1. Without a counter it would become -1, which the constraint refuses. */

@@ -9,6 +9,7 @@ import { changePlan, newRow, targetOf } from "./change-resources.ts";
 import { type ColumnValues, insertRow } from "./field-columns.ts";
 import { deleteWindows, insertWindows, limitRowsOfKey } from "./limit-windows.ts";
 import { type ChangePlan, isChangedBy } from "./plan.ts";
+import { deleteCounters } from "./readings.ts";
 import { type Sql, sql, whole } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -102,10 +103,8 @@ export function deleteKeyPlan(engine: SqlEngine, command: DeleteKey): ChangePlan
  */
 export function deleteKeys(engine: SqlEngine, deleted: Sql): Sql[] {
   const ids = sql`SELECT id FROM keys WHERE ${deleted}`;
-  const counters = sql`SELECT subject FROM counters WHERE subject IN (${ids}) ORDER BY subject ${engine.forUpdate}`;
   return [
-    sql`WITH locked AS MATERIALIZED (${counters})
-      DELETE FROM counters WHERE subject IN (SELECT subject FROM locked)`,
+    ...deleteCounters(engine, "keys", sql`subject IN (${ids})`),
     deleteWindows(engine, engine.windowsOfKeys(ids)),
     sql`DELETE FROM keys WHERE ${deleted}`,
   ];

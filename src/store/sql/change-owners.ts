@@ -1,11 +1,12 @@
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { newCounter } from "../../domain/usage.ts";
 import { type CreateOwner, countedKeysMax, type DeleteOwner, type KeysOfOwner } from "../commands.ts";
-import { deleteCounter, holderOf, insertCounter } from "./change-counters.ts";
+import { holderOf, insertCounter } from "./change-counters.ts";
 import { changePlan, createdOutcome, firstApi, newRow, targetOf } from "./change-resources.ts";
 import { insertRow } from "./field-columns.ts";
 import { deleteWindows, hasStrict, insertWindows, limitRowsOfOwner } from "./limit-windows.ts";
 import { type ChangePlan, deleteRow, isChangedBy, notTouched, selectVersion } from "./plan.ts";
+import { continueReadings, deleteCounter, endReadings } from "./readings.ts";
 import { type Sql, sql } from "./sql.ts";
 import { addChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -15,7 +16,8 @@ import { selectResource } from "./stored-rows.ts";
 
 export function createOwnerPlan(engine: SqlEngine, { created: owner, event }: CreateOwner): MaybePromise<ChangePlan> {
   const { id, remaining, refill, rateLimits } = owner;
-  const target = targetOf("owner", id);
+  const holder = holderOf("owner", id);
+  const { target } = holder;
   // By the clock that refills and windows go by, where one of them begins.
   return andThen(refill || hasStrict(rateLimits) ? engine.ledgerNowMs() : event.atMs, (nowMs) => {
     const counter = remaining === undefined ? undefined : newCounter(remaining, refill, nowMs);
@@ -30,7 +32,10 @@ export function createOwnerPlan(engine: SqlEngine, { created: owner, event }: Cr
       first: [insertRow("owners", row, sql`WHERE 1 = 1 ON CONFLICT (id) DO NOTHING RETURNING id`)],
       feed: addChange(engine, "newOwner", id, event),
       rest: [
-        ...(counter === undefined ? [] : [insertCounter(holderOf("owner", id), counter, event)]),
+        endReadings(holder, event),
+        ...(counter === undefined
+          ? []
+          : [insertCounter(holder, counter, event), ...continueReadings(engine, holder, event)]),
         ...insertWindows(limitRowsOfOwner(id, rateLimits), isChangedBy(event, target), {
           ownerId: id,
           madeAtMs: nowMs,
@@ -50,7 +55,11 @@ export function deleteOwnerPlan(engine: SqlEngine, command: DeleteOwner): Change
   const windows = sql`SELECT subject FROM permit_windows WHERE owner_id = ${id} AND ${isChangedBy(event, target)}`;
   const plan = changePlan(engine, command, {
     only: named && sql`NOT EXISTS (SELECT 1 ${named})`,
-    rest: [deleteCounter(holderOf("owner", id), event), deleteWindows(engine, windows), deleteRow(target, event)],
+    rest: [
+      ...deleteCounter(engine, holderOf("owner", id), event),
+      deleteWindows(engine, windows),
+      deleteRow(target, event),
+    ],
   });
   if (named === undefined) return plan;
   const count = sql`SELECT COUNT(*) AS count FROM (SELECT 1 ${named} LIMIT ${sql.lit(countedKeysMax + 1)}) AS named`;

@@ -7,21 +7,30 @@ import type { SqlEngine } from "./sql-engine.ts";
  * itself: `unfinished_copy` and `schema_migrations`.
  */
 export const copiedTables: readonly CopiedTable[] = [
-  { table: "apis", key: "id" },
-  { table: "keys", key: "digest" },
-  { table: "ending_secrets", key: "digest" },
-  { table: "owners", key: "id" },
-  { table: "counters", key: "subject" },
-  { table: "permit_windows", key: "subject" },
-  { table: "root_keys", key: "id" },
-  { table: "events", key: "id" },
-  { table: "idempotency", key: "lookup" },
+  { table: "apis", key: ["id"] },
+  { table: "keys", key: ["digest"] },
+  { table: "ending_secrets", key: ["digest"] },
+  { table: "owners", key: ["id"] },
+  { table: "counters", key: ["subject"] },
+  { table: "readings", key: ["subject", "hour"] },
+  { table: "readings_kept", key: ["slot"] },
+  { table: "permit_windows", key: ["subject"] },
+  { table: "root_keys", key: ["id"] },
+  { table: "events", key: ["id"] },
+  { table: "idempotency", key: ["lookup"] },
 ];
 
 export interface CopiedTable {
   readonly table: string;
-  /** Its primary key: one column. */
-  readonly key: string;
+  /** The columns of its primary key. */
+  readonly key: readonly string[];
+}
+
+/** The values of the primary key of a row. */
+export type CopiedKey = readonly (string | number)[];
+
+export function copiedKeyOf({ key }: CopiedTable, row: Readonly<Record<string, unknown>> = {}): CopiedKey {
+  return key.map((column) => row[column] as string | number);
 }
 
 /** Every table of the schema that both engines share. */

@@ -12,6 +12,10 @@ export interface CounterRow {
   readonly refill_amount: number | null;
   readonly refill_carry_over: number | null;
   readonly refilled_through_ms: number | null;
+  readonly credited: number;
+  readonly metered_hour: number;
+  readonly metered_since_ms: number;
+  readonly former_spent: number;
 }
 
 export const counterColumns = [
@@ -20,6 +24,10 @@ export const counterColumns = [
   "refill_amount",
   "refill_carry_over",
   "refilled_through_ms",
+  "credited",
+  "metered_hour",
+  "metered_since_ms",
+  "former_spent",
 ] as const satisfies readonly (keyof CounterRow)[];
 
 /** Throws on a row that this code cannot have written: using it could grant uses that were never issued. */
@@ -31,7 +39,12 @@ export function counterOf(row: CounterRow): UsageCounter {
     carryOver: row.refill_carry_over === 1,
     refilledThroughMs: row.refilled_through_ms as number,
   };
-  return { remaining: row.remaining, refill: row.refill_interval === null ? undefined : refill };
+  const { remaining, credited, metered_hour: hour, metered_since_ms: sinceMs, former_spent: formerSpent } = row;
+  return {
+    remaining,
+    refill: row.refill_interval === null ? undefined : refill,
+    meter: { credited, hour, sinceMs, formerSpent },
+  };
 }
 
 /** The columns of a counter in a row that may have none. */
@@ -62,6 +75,10 @@ export function withDueRefills<Holder extends { readonly counter: UsageCounter |
 
 function isSound(row: CounterRow): boolean {
   if (!isIntegerIn(0, row.remaining, remainingMax)) return false;
+  // What was spent is never below what others had spent before.
+  if (!isIntegerIn(row.remaining, row.credited, Number.MAX_SAFE_INTEGER)) return false;
+  if (!isIntegerIn(0, row.former_spent, row.credited - row.remaining)) return false;
+  if (!Number.isSafeInteger(row.metered_hour) || !Number.isSafeInteger(row.metered_since_ms)) return false;
   if (row.refill_interval === null) return true;
   return (
     (row.refill_interval === "daily" || row.refill_interval === "monthly") &&

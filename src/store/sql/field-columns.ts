@@ -63,7 +63,8 @@ const wholes = new Set([
     .filter(({ kind }) => ["whole", "moment", "flag", "rateLimit"].includes(kind))
     .flatMap(columnNamesOf),
   ...["created_at_ms", "updated_at_ms", "secret_created_at_ms", "version", "has_counter", "is_deleting"],
-  ...["remaining", "refill_amount", "refill_carry_over", "refilled_through_ms"],
+  ...["remaining", "refill_amount", "refill_carry_over", "refilled_through_ms", "credited"],
+  ...["metered_hour", "metered_since_ms", "former_spent"],
 ]);
 
 /** Adds a row. `rest`: the rest of the SELECT with its values, from FROM or WHERE on, and of the INSERT. */

@@ -1,5 +1,5 @@
 import { findDataText } from "./copied-tables.ts";
-import { type Migration, migrations } from "./migrations.ts";
+import { type FillDefinition, type Migration, migrations } from "./migrations.ts";
 import { sql } from "./sql.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
@@ -8,13 +8,17 @@ export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew";
 }
 
-/** What a start does with an empty store. */
-export interface EmptyStoreOptions {
+/** What a start does with a store that is empty, or of before. */
+export interface StoreStartOptions {
   /** It throws `StoreEmpty`, and creates nothing. */
   readonly mustExist?: boolean;
   /** Called by the process that has created the store. */
   readonly onCreated?: () => void;
+  readonly onUpgrade?: OnUpgrade;
 }
+
+/** Called from time to time while a large table is upgraded. */
+export type OnUpgrade = (table: string, done: number, total: number) => void;
 
 /** There is no data where there has to be some. */
 export class StoreEmpty extends Error {
@@ -47,17 +51,19 @@ export function isNewStore(applied: readonly string[]): boolean {
  * Applies the missing migrations, so that an interrupted run can continue, and answers the names of those that it has
  * applied itself. Any number of processes may do so at the same time. Statements run in a transaction that first inserts
  * the migration's name: the others wait there for it to end, and then find that the name exists. An index gets its name
- * when it is complete.
+ * when it is complete, and values that are filled in when all rows have them.
  */
 export async function migrateUp(
   engine: SqlEngine,
   nowMs: number,
   known: readonly Migration[] = migrations,
+  onUpgrade: OnUpgrade = () => {},
 ): Promise<readonly string[]> {
   const applied: string[] = [];
   for (const migration of (await migrationStatus(engine, known)).missing) {
     const claim = sql`INSERT INTO schema_migrations (name, applied_at_ms) VALUES (${migration.name}, ${nowMs})`;
     if ("index" in migration) await engine.buildIndex(migration.index);
+    if ("fill" in migration) await fillRows(engine, migration.fill, nowMs, onUpgrade);
     const statements = "up" in migration ? migration.up(engine.inPrimaryKey) : [];
     const isOurs = await unlessTaken(engine.migrate(claim, statements));
     if (isOurs) applied.push(migration.name);
@@ -65,6 +71,32 @@ export async function migrateUp(
       throw new Error(`${migration.name} breaks a unique key`);
   }
   return applied;
+}
+
+/** Rows that are looked at in one transaction. */
+const pieceRows = 10_000;
+const reportedRows = 100_000;
+
+async function fillRows(
+  engine: SqlEngine,
+  { table, key, isMissing, values }: FillDefinition,
+  nowMs: number,
+  onUpgrade: OnUpgrade,
+): Promise<void> {
+  const [from, id] = [sql.ref(table), sql.ref(key)];
+  const [counted] = await engine.read<{ n: number }>(sql`SELECT COUNT(*) AS n FROM ${from}`);
+  const total = Number(counted?.n);
+  for (let after = "", done = 0; done < total; done += pieceRows) {
+    if (done > 0 && done % reportedRows === 0) onUpgrade(table, done, total);
+    const [last] = await engine.read<{ id: string }>(
+      sql`SELECT ${id} AS id FROM ${from} WHERE ${id} > ${after} ORDER BY ${id} LIMIT 1 OFFSET ${sql.lit(pieceRows - 1)}`,
+    );
+    const upTo = last === undefined ? sql`` : sql`AND ${id} <= ${last.id}`;
+    const rows = sql`SELECT ${id} FROM ${from} WHERE ${id} > ${after} ${upTo} AND ${isMissing} ORDER BY ${id} ${engine.forUpdate}`;
+    await engine.atomically([sql`UPDATE ${from} SET ${values(nowMs)} WHERE ${engine.isAnyOf(key, rows)}`]);
+    if (last === undefined) return;
+    after = last.id;
+  }
 }
 
 /** Throws `SchemaTooNew` where the data has migrations that this version does not know. */

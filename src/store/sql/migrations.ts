@@ -1,7 +1,7 @@
 import { remainingMax } from "../../domain/usage.ts";
 import { type Sql, sql } from "./sql.ts";
 
-export type Migration = StatementsMigration | IndexMigration;
+export type Migration = StatementsMigration | IndexMigration | FillMigration;
 
 /** Statements that are applied in one transaction. They must be quick: replicas serve on the same tables meanwhile. */
 export interface StatementsMigration {
@@ -17,6 +17,25 @@ export interface StatementsMigration {
 export interface IndexMigration {
   readonly name: string;
   readonly index: IndexDefinition;
+}
+
+/**
+ * Values for columns that an earlier migration has added, in every row of a table that may be large: piece by piece, each in
+ * a transaction of its own. What is interrupted is continued, and several processes may do it at the same time.
+ */
+export interface FillMigration {
+  readonly name: string;
+  readonly fill: FillDefinition;
+}
+
+export interface FillDefinition {
+  readonly table: string;
+  /** Its primary key. */
+  readonly key: string;
+  /** In SQL: whether a row has no values yet. */
+  readonly isMissing: Sql;
+  /** In SQL: `column = value`, for each column. */
+  values(nowMs: number): Sql;
 }
 
 /** An index that a migration adds to a table which may be large and in use. */
@@ -48,7 +67,7 @@ export const remainingMaxCheck = "counters_remaining_max_check";
  */
 
 /** In the order in which they are applied. Never edit one that has been released: add another. */
-export const migrations: readonly StatementsMigration[] = [
+export const migrations: readonly Migration[] = [
   {
     name: "0001-first",
     up: (inPrimaryKey) =>
@@ -146,5 +165,32 @@ export const migrations: readonly StatementsMigration[] = [
   {
     name: "0004-required-owners",
     up: () => [sql`ALTER TABLE apis ADD COLUMN owners_required integer NOT NULL DEFAULT 0`],
+  },
+  {
+    // What was put into a counter, and when it was read: `src/domain/usage.ts`. -1: of before, and not filled in yet.
+    name: "0005-readings",
+    up: (inPrimaryKey) => [
+      sql`ALTER TABLE counters ADD COLUMN credited bigint NOT NULL DEFAULT -1`,
+      sql`ALTER TABLE counters ADD COLUMN metered_hour bigint NOT NULL DEFAULT 0`,
+      sql`ALTER TABLE counters ADD COLUMN metered_since_ms bigint NOT NULL DEFAULT 0`,
+      sql`ALTER TABLE counters ADD COLUMN former_spent bigint NOT NULL DEFAULT 0`,
+      // The last one of a counter that was removed says whose it was: `api_id`, `api_ids` as of an event, and `owner_id`.
+      // `former_spent`, here and there: the part that owners had spent who had the same id before.
+      sql`CREATE TABLE readings (subject text NOT NULL, hour bigint NOT NULL, spent bigint NOT NULL,
+        api_id text, api_ids text, owner_id text, former_spent bigint NOT NULL DEFAULT 0,
+        PRIMARY KEY (subject, hour)) ${inPrimaryKey}`,
+      // One row, whose slot is 1, or none: the first hour of which all readings are kept, and the first of which those are that
+      // come first in a day.
+      sql`CREATE TABLE readings_kept (slot integer PRIMARY KEY, first_hour bigint NOT NULL, first_day_hour bigint NOT NULL)`,
+    ],
+  },
+  {
+    name: "0006-metered-counters",
+    fill: {
+      table: "counters",
+      key: "subject",
+      isMissing: sql`credited = -1`,
+      values: (nowMs) => sql`credited = remaining, metered_since_ms = ${nowMs}`,
+    },
   },
 ];

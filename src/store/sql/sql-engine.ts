@@ -87,10 +87,13 @@ export interface SqlEngine {
 
   /**
    * In SQL, for a WITH clause that begins a statement of `atomically`: the step `refilled`. It has one row if there is
-   * such a counter: `subject`, `available` with every refill that is due, and `through_ms`, the latest boundary that was applied. The
-   * counter's row is locked, and the clock that refills go by is read after that.
+   * such a counter: `subject`, `available` with every refill that is due, `through_ms`, the latest boundary that was applied, and
+   * what was `spent`. The counter's row is locked, and the clock that refills go by is read after that.
    */
   refilledCounter(subject: string): Sql;
+
+  /** In SQL, for a statement of `atomically`: the hour by the clock that refills go by, counted from 1970 on. */
+  ledgerHour(): Sql;
 
   /** The clock that refills go by. */
   ledgerNowMs(): Promise<number>;

@@ -15,6 +15,7 @@ import { listKeys } from "./list-keys.ts";
 import { listApis, listOwners, listRootKeys } from "./list-resources.ts";
 import { hasCounterCheck, ownerHasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./migrations.ts";
 import type { ChangePlan, ChangeTarget } from "./plan.ts";
+import { readSpending } from "./read-spending.ts";
 import { type Sql, sql, sqlText, whole } from "./sql.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 import { createRootKeyPlan, revokeRootKeyPlan } from "./sql-root-key-store.ts";
@@ -60,6 +61,7 @@ const answers: { readonly [Kind in Query["kind"]]: GiveAnswer<Extract<Query, { k
   rootKeys: listRootKeys,
   apis: listApis,
   owners: listOwners,
+  spending: readSpending,
 };
 
 /** Commands and queries in SQL, the same on every engine. */

@@ -1,6 +1,7 @@
 import { endedSecretKeptMs } from "../../domain/expiry.ts";
 import { earliestId } from "../../domain/id.ts";
-import { type Sql, sql } from "./sql.ts";
+import type { ReadingBounds, TidyBounds } from "../store.ts";
+import { type Sql, sql, whole } from "./sql.ts";
 import { changesReadMax } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -11,7 +12,11 @@ const windowsStep = 1000;
 const dayMs = 86_400_000;
 
 /** Removes what no engine needs any longer: see `Store.tidy`. */
-export async function tidyTables(engine: SqlEngine, nowMs: number, eventsBeforeMs: number | undefined): Promise<void> {
+export async function tidyTables(
+  engine: SqlEngine,
+  nowMs: number,
+  { eventsBeforeMs, readings }: TidyBounds = {},
+): Promise<void> {
   await engine.atomically([sql`DELETE FROM idempotency WHERE expires_at_ms <= ${nowMs}`]);
   // Caches need not learn of secrets that have ended: they know the end.
   const endedBy = nowMs - endedSecretKeptMs;
@@ -19,6 +24,54 @@ export async function tidyTables(engine: SqlEngine, nowMs: number, eventsBeforeM
   await tidyChanges(engine);
   await tidyWindows(engine, nowMs);
   if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
+  if (readings !== undefined) await tidyReadings(engine, readings);
+}
+
+/** Subjects whose readings are looked at in one transaction. */
+const subjectsStep = 500;
+
+/**
+ * Before the first bound only the first reading of each day is kept, and before the second none. The last reading of a
+ * subject stays in any case, as long as days do: its counter may be gone. Subjects are walked: an index by hours
+ * would have to be written with every reading.
+ */
+export async function tidyReadings(engine: SqlEngine, { hoursBeforeMs, daysBeforeMs }: ReadingBounds): Promise<void> {
+  const firstHour = wholeDayHour(hoursBeforeMs);
+  // Where hours are kept, days are too.
+  const firstDayHour = Math.min(firstHour, wholeDayHour(daysBeforeMs));
+  for (let after = ""; ; ) {
+    const rows = await engine.scan(sql`WITH RECURSIVE walked (subject, step) AS (
+        SELECT min(subject), 1 FROM readings WHERE subject > ${after}
+        UNION ALL
+        SELECT (SELECT min(readings.subject) FROM readings WHERE readings.subject > walked.subject), step + 1
+        FROM walked WHERE step < ${sql.lit(subjectsStep)} AND walked.subject IS NOT NULL)
+      SELECT subject FROM walked WHERE subject IS NOT NULL ORDER BY step`);
+    const last = (rows.at(-1) as { readonly subject: string } | undefined)?.subject;
+    if (last === undefined) return;
+    const beside = (which: Sql) =>
+      sql`EXISTS (SELECT 1 FROM readings AS other WHERE other.subject = readings.subject AND ${which})`;
+    const isNeedless = sql`subject > ${after} AND subject <= ${last} AND hour < ${firstHour} AND (
+      hour < ${firstDayHour} OR (${beside(sql`other.hour > readings.hour`)}
+        AND ${beside(sql`other.hour < readings.hour AND other.hour >= readings.hour - readings.hour % 24`)}))`;
+    await engine.atomically([
+      sql`INSERT INTO readings_kept (slot, first_hour, first_day_hour)
+        SELECT 1, ${whole(firstHour)}, ${whole(firstDayHour)} WHERE EXISTS (SELECT 1 FROM readings WHERE ${isNeedless})
+        ON CONFLICT (slot) DO UPDATE SET first_hour = ${later("first_hour")}, first_day_hour = ${later("first_day_hour")}`,
+      sql`DELETE FROM readings WHERE ${isNeedless}`,
+    ]);
+    after = last;
+  }
+}
+
+/** In SQL: a setting that was raised brings nothing back. */
+function later(column: string): Sql {
+  const [kept, given] = [sql.ref(`readings_kept.${column}`), sql.ref(`excluded.${column}`)];
+  return sql`CASE WHEN ${given} > ${kept} THEN ${given} ELSE ${kept} END`;
+}
+
+/** The hour at which the day of that moment begins. */
+function wholeDayHour(ms: number): number {
+  return Math.floor(ms / dayMs) * 24;
 }
 
 /** Removes events of before that moment, oldest first. */

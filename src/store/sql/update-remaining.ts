@@ -1,8 +1,10 @@
 import { Unavailable } from "../../domain/unavailable.ts";
+import { newCounter } from "../../domain/usage.ts";
 import { resourceOf, type UpdateOwnerRemaining, type UpdateRemaining } from "../commands.ts";
-import { deleteCounter, holderOf, insertCounter, needsCounter } from "./change-counters.ts";
+import { holderOf, insertCounter, needsCounter } from "./change-counters.ts";
 import { changePlan } from "./change-resources.ts";
 import { type ChangePlan, isChangedBy } from "./plan.ts";
+import { continueReadings, deleteCounter } from "./readings.ts";
 import { type Sql, sql } from "./sql.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -27,14 +29,15 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining 
 function changeCounter(engine: SqlEngine, command: UpdateRemaining | UpdateOwnerRemaining): Sql[] {
   const { id, op, value, event } = command;
   const holder = holderOf(resourceOf(command), id);
-  if (value === undefined) return [deleteCounter(holder, event)];
+  if (value === undefined) return deleteCounter(engine, holder, event);
   const balances = { set: sql`${value}`, increment: sql`available + ${value}`, decrement: sql`available - ${value}` };
   // Also where the balance before does not matter: a refill that was due must not be added to the new one later.
   const setBalance = sql`WITH ${engine.refilledCounter(holder.subject)}
-    UPDATE counters SET remaining = ${balances[op]}, refilled_through_ms = through_ms
+    UPDATE counters SET remaining = ${balances[op]}, credited = spent + ${balances[op]}, refilled_through_ms = through_ms
     FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, holder.target)}
     RETURNING counters.remaining`;
   if (op !== "set") return [setBalance];
   // Nothing else can make or remove it: the row of its key or owner is locked.
-  return [insertCounter(holder, { remaining: value, refill: undefined }, event, true), setBalance];
+  const made = insertCounter(holder, newCounter(value, undefined, event.atMs), event, true);
+  return [made, ...continueReadings(engine, holder, event), setBalance];
 }

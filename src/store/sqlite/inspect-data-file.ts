@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { generatedRootKeyId } from "../root-key-store.ts";
 import { findDataText } from "../sql/copied-tables.ts";
+import { meteredHourText } from "../sql/readings.ts";
 import type { CheckResult } from "./check-data.ts";
 import { type DataFileState, readDataFileState } from "./clean-stop.ts";
 import { isDataFolderInUse } from "./data-folder.ts";
@@ -21,9 +22,17 @@ export interface DataFileFacts extends DataFileState {
   readonly isEmpty: boolean;
   /** Whether it is known that the generated root key is the only one. */
   readonly isGeneratedOnly: boolean;
+  /** The latest hour that the meter of a counter is known to have reached. */
+  readonly meteredHour: number | undefined;
 }
 
-const unread = { check: undefined, applied: undefined, isEmpty: false, isGeneratedOnly: false };
+const unread = {
+  check: undefined,
+  applied: undefined,
+  isEmpty: false,
+  isGeneratedOnly: false,
+  meteredHour: undefined,
+};
 
 /** A file up to this size is read as a whole. It takes two seconds. */
 const checkedBytesMax = 128 * 2 ** 20;
@@ -64,7 +73,7 @@ async function checkAndRead(
   return check.outcome === "sound" ? { check, ...readTables(file) } : { ...unread, check };
 }
 
-function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty" | "isGeneratedOnly"> {
+function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty" | "isGeneratedOnly" | "meteredHour"> {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1000 });
   try {
     const textsIn = (column: string, table: string) =>
@@ -77,6 +86,7 @@ function readTables(file: string): Pick<DataFileFacts, "applied" | "isEmpty" | "
       applied: textsIn("name", "schema_migrations"),
       isEmpty: db.prepare(findDataText(tables)).get() === undefined,
       isGeneratedOnly: tables.includes("root_keys") && String(textsIn("id", "root_keys")) === generatedRootKeyId,
+      meteredHour: tables.includes("readings") ? Number(db.prepare(meteredHourText).get()?.hour ?? 0) : undefined,
     };
   } finally {
     db.close();

@@ -6,8 +6,8 @@ import type { KeyLookup, OwnerLookup } from "../key-lookup.ts";
 import { endCopy } from "../sql/copied-tables.ts";
 import { counterColumns } from "../sql/counter-row.ts";
 import { isWindowOfKey } from "../sql/limit-windows.ts";
-import { type EmptyStoreOptions, isNewStore, migrateUp, requireData } from "../sql/migrate.ts";
-import { createIndexText } from "../sql/migrations.ts";
+import { isNewStore, migrateUp, requireData, type StoreStartOptions } from "../sql/migrate.ts";
+import { createIndexText, migrations } from "../sql/migrations.ts";
 import { type Sql, sql } from "../sql/sql.ts";
 import { createSqlChangeFeed } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -34,7 +34,7 @@ export interface SqliteEngine extends SqlEngine {
   close(options?: { readonly leaveLog: boolean }): Promise<void>;
 }
 
-export interface SqliteStoreOptions extends SqliteWriterOptions, EmptyStoreOptions {
+export interface SqliteStoreOptions extends SqliteWriterOptions, StoreStartOptions {
   readonly log: Log;
   /** Replaces the check in tests. */
   readonly prepareCheck?: PrepareCheck;
@@ -76,7 +76,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     // Nothing is written to a damaged file.
     if (health.problem === undefined) {
       if (options.mustExist) await requireData(engine, `the data folder ${dirname(file)}`);
-      isNew = isNewStore(await migrateUp(engine, options.clock.nowMs()));
+      isNew = isNewStore(await migrateUp(engine, options.clock.nowMs(), migrations, options.onUpgrade));
       await endCopy(engine);
     }
   } catch (error) {
@@ -109,7 +109,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     changes: createSqlChangeFeed(engine),
     usageLanes: [writer],
     permitLanes: [writer],
-    tidy: (nowMs, eventsBeforeMs) => tidyTables(opened, nowMs, eventsBeforeMs),
+    tidy: (nowMs, bounds) => tidyTables(opened, nowMs, bounds),
     async close() {
       // The check is stopped first: its open connection would keep the write-ahead log in place.
       const isSound = await health.stop();
@@ -173,6 +173,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     thisTransaction: nextTransaction,
     oldestOpenTransaction: nextTransaction,
     refilledCounter,
+    ledgerHour: () => sql`ledger_hour()`,
     ledgerNowMs: async () => options.clock.nowMs(),
     writer,
     async close({ leaveLog } = { leaveLog: false }) {
@@ -191,7 +192,8 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
 function refilledCounter(subject: string): Sql {
   const columns = sql.raw(counterColumns.join(", "));
   return sql`refilled AS MATERIALIZED (
-    SELECT subject, refilled_remaining(${columns}) AS available, refilled_through(${columns}) AS through_ms
+    SELECT subject, refilled_remaining(${columns}) AS available, refilled_through(${columns}) AS through_ms,
+      credited - remaining AS spent
     FROM counters WHERE subject = ${subject}
   )`;
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { refilled, settle, type UsageCounter } from "../../domain/usage.ts";
+import { hourAt, readingBetween, refilled, settle, type UsageCounter } from "../../domain/usage.ts";
 import { type CounterRow, counterColumns, counterOf } from "../sql/counter-row.ts";
 import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "../usage-ledger.ts";
 
@@ -22,15 +22,12 @@ export function settleCharge(
   const other = shared === undefined ? undefined : readCounter(prepare, shared);
   if (own === undefined || (shared !== undefined && other === undefined)) return { outcome: "missing" };
   const after = settle(own, charge, nowMs, other);
-  const writeOwn = () => writeChanged(prepare, subject, own, after.counter);
-  if (shared === undefined || other === undefined || after.shared === undefined) writeOwn();
-  else {
-    const sharedAfter = after.shared;
-    atomically(() => {
-      writeOwn();
-      writeChanged(prepare, shared, other, sharedAfter);
-    });
-  }
+  const write = () => {
+    writeChanged(prepare, subject, own, after.counter);
+    if (shared !== undefined && other && after.shared) writeChanged(prepare, shared, other, after.shared);
+  };
+  if (shared === undefined && readingBetween(own, after.counter) === undefined) write();
+  else atomically(write);
   return {
     outcome: "settled",
     granted: after.granted,
@@ -47,9 +44,15 @@ function readCounter(prepare: Prepare, subject: string): UsageCounter | undefine
 
 function writeChanged(prepare: Prepare, subject: string, before: UsageCounter, after: UsageCounter): void {
   if (after === before) return;
-  const update = prepare("UPDATE counters SET remaining = ?, refilled_through_ms = ? WHERE subject = ?");
-  update.run(after.remaining, after.refill?.refilledThroughMs ?? null, subject);
+  const { remaining, refill, meter } = after;
+  prepare(updateText).run(remaining, refill?.refilledThroughMs ?? null, meter.credited, meter.hour, subject);
+  const reading = readingBetween(before, after);
+  if (reading !== undefined) prepare(addReadingText).run(subject, reading.hour, reading.spent);
 }
+
+const updateText =
+  "UPDATE counters SET remaining = ?, refilled_through_ms = ?, credited = ?, metered_hour = ? WHERE subject = ?";
+const addReadingText = "INSERT INTO readings (subject, hour, spent) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 
 /**
  * Gives the connection the refill that is due, as SQL functions of a counter's columns, in their order. They throw on a damaged
@@ -63,4 +66,5 @@ export function registerRefills(db: DatabaseSync, nowMs: () => number): void {
     });
   register("refilled_remaining", ({ remaining }) => remaining);
   register("refilled_through", ({ refill }) => refill?.refilledThroughMs ?? null);
+  db.function("ledger_hour", () => hourAt(nowMs()));
 }

@@ -274,10 +274,11 @@ async function copyTables(from: string, to: string): Promise<void> {
   await query(
     to,
     `CREATE TABLE counters (subject text PRIMARY KEY, remaining bigint, refill_interval text, refill_amount bigint,
-       refill_carry_over int, refilled_through_ms bigint);
+       refill_carry_over int, refilled_through_ms bigint, credited bigint, metered_hour bigint, metered_since_ms bigint, former_spent bigint);
+     CREATE TABLE readings (subject text, hour bigint, spent bigint, PRIMARY KEY (subject, hour));
      CREATE TABLE permit_windows (subject text PRIMARY KEY, gen bigint, ends_at_ms bigint, granted bigint, spent bigint,
        contended int, rule_limit bigint, rule_duration_ms bigint);
      CREATE TABLE usage_writers (id text PRIMARY KEY, seq bigint, nonce text, result jsonb, updated_at timestamptz);
-     ${rows.map((row) => `INSERT INTO counters (subject, remaining) VALUES ('${row.subject}', ${row.remaining});`).join("")}`,
+     ${rows.map((row) => `INSERT INTO counters VALUES ('${row.subject}', ${row.remaining}, NULL, NULL, NULL, NULL, ${row.remaining}, 0, 0, 0);`).join("")}`,
   );
 }

@@ -53,6 +53,7 @@ const ownBodies: Partial<Record<CallName, JsonObject>> = {
   updateKey: { keyId: textCanary, name: textCanary },
   limit: { namespace: textCanary, identifier: textCanary, limit: 7391, duration: 60_000 },
   listEvents: { targetId: textCanary },
+  getSpending: { keyIds: [textCanary], start: 3_600_000, end: 7_200_000 },
   listKeys: { apiId: textCanary },
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },
   importKeys: { apiId: textCanary, keys: [{ digest: "0".repeat(64) }] },
