@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CommandField } from "../../gen/latchkey/v1/commands.ts";
 import { columnsToPrint } from "../../src/cli/commands/columns.ts";
-import { printCsv } from "../../src/cli/commands/print-output.ts";
+import { type CliCommand, groups } from "../../src/cli/commands/groups.ts";
+import { printCsv, printOutput } from "../../src/cli/commands/print-output.ts";
 import { builtProgram } from "../support/artefact.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -133,5 +134,49 @@ describe("csv", () => {
     ["a=1", '"a=1"'],
   ])("has %j as %s: nothing is a formula, or breaks a cell", (value, cell) => {
     expect(printCsv([text as never, number as never], [{ text: value, left: -1 }])).toBe(`text,left\r\n${cell},-1\r\n`);
+  });
+});
+
+describe("a series", () => {
+  const command = groups.find(({ name }) => name === "usage")?.commands[0] as CliCommand;
+  const day = (date: string, spent: number, running = false) => {
+    const start = Date.parse(`2026-11-${date}`);
+    return { start, end: start + 86_400_000, spent, running };
+  };
+  const answer = {
+    results: [
+      { ownerId: "=acme", spent: 30, buckets: [day("01", 10), day("02", 0), day("03", 20, true)], remaining: 7 },
+      { ownerId: "b", spent: 0, buckets: [day("01", 0), day("02", 0), day("03", 0, true)] },
+    ],
+  };
+  const print = (format: "csv" | "table", columns: number | undefined, shown: object = answer) => {
+    const toPrint = { command, request: {}, answer: shown as never, columns: undefined };
+    return printOutput(format, { ...toPrint, screen: { columns, hasColours: false } }).stdout;
+  };
+
+  it("is a table of its points, with a bar for each on a terminal, below that of what they belong to", () => {
+    const lines = print("table", 120).split("\n");
+    expect(lines.slice(0, 7)).toEqual([
+      "results",
+      "OWNER-ID  SPENT  REMAINING",
+      "=acme     30     7",
+      "b         0",
+      "",
+      "buckets",
+      "OWNER-ID  START                 END                   SPENT  RUNNING",
+    ]);
+    expect(lines[7]).toMatch(/^=acme +2026-11-01 00:00:00Z +2026-11-02 00:00:00Z +10 +false +█{20}$/);
+    expect(lines[8]).toMatch(/ 0 +false$/);
+    expect(lines[9]).toMatch(/ 20 +true +█{40}$/);
+    expect(print("table", undefined)).not.toContain("█");
+    const total = { results: [{ ownerId: "b", spent: 5, buckets: [day("01", 5)] }] };
+    expect(print("table", 90, total)).not.toContain("buckets");
+  });
+
+  it("is a row of csv for each point, with the id of what it belongs to", () => {
+    const [head, first, , , last] = print("csv", undefined).split("\r\n");
+    expect(head).toBe("key-id,owner-id,start,end,spent,running");
+    expect(first).toBe(`,"'=acme",2026-11-01 00:00:00Z,2026-11-02 00:00:00Z,10,false`);
+    expect(last).toBe(",b,2026-11-01 00:00:00Z,2026-11-02 00:00:00Z,0,false");
   });
 });

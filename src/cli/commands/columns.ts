@@ -19,8 +19,14 @@ export function columnsToPrint(fields: readonly CommandField[]): Column[] {
   return fields.map((field) => ({ name: kebabCase(field.name), path: [field.name], field }));
 }
 
-/** Those of the rows of an answer: the items of a list, the results of an import, or the answer itself. */
-export function rowColumnsOf({ response, items, batch }: CliCommand): Column[] {
+/** Those of the rows of an answer: the items of a list, the results of an import, points of a series, or the answer itself. */
+export function rowColumnsOf({ response, items, batch, series }: CliCommand): Column[] {
+  if (series !== undefined) {
+    const messageOf = (fields: readonly CommandField[], list: string) =>
+      fieldsOfMessage(fields.find(({ name }) => name === list)?.message ?? "");
+    const outer = messageOf(fieldsOfMessage(response), series.list);
+    return columnsToPrint([...outer.filter(isId), ...messageOf(outer, series.points)]);
+  }
   const list = items ?? batch?.results;
   if (list === undefined) return columnsToPrint(fieldsOfMessage(response));
   const message = fieldsOfMessage(response).find(({ name }) => name === list)?.message;
@@ -32,7 +38,17 @@ export function rowColumnsOf({ response, items, batch }: CliCommand): Column[] {
 export const numberField: CommandField = { name: "number", type: "integer", details: "" };
 const [numberColumn] = columnsToPrint([numberField]) as [Column];
 
-export function rowsOf({ items, batch }: CliCommand, answer: JsonMessage): readonly JsonMessage[] {
+function isId({ name }: CommandField): boolean {
+  return name.endsWith("Id");
+}
+
+/** A point of a series has the ids of what it belongs to. */
+export function rowsOf({ items, batch, series }: CliCommand, answer: JsonMessage): readonly JsonMessage[] {
+  if (series !== undefined)
+    return ((answer[series.list] ?? []) as JsonMessage[]).flatMap((each) => {
+      const ids = Object.fromEntries(Object.entries(each).filter(([name]) => isId({ name } as CommandField)));
+      return ((each[series.points] ?? []) as JsonMessage[]).map((point) => ({ ...ids, ...point }));
+    });
   if (batch !== undefined)
     return (answer[batch.results] as JsonMessage[]).map((result, i) => ({ [numberField.name]: i + 1, ...result }));
   return items === undefined ? [answer] : ((answer[items] ?? []) as JsonMessage[]);

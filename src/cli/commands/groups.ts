@@ -10,6 +10,16 @@ export interface CliCommand extends Method {
   readonly sets?: Readonly<Record<string, unknown>>;
   /** The fields that have flags in an alias. Absent: all. */
   readonly fields?: readonly string[];
+  /** Absent: the answer has none. */
+  readonly series?: Series;
+}
+
+/** Numbers over time, in an answer: a list whose elements have a list each. People see them as rows, and as a bar chart. */
+export interface Series {
+  readonly list: string;
+  readonly points: string;
+  /** The field of a point that has a bar. */
+  readonly bar: string;
 }
 
 export interface CommandGroup extends ContractGroup {
@@ -42,6 +52,11 @@ const aliases: Readonly<Record<string, readonly Alias[]>> = {
   ],
 };
 
+/** By method. */
+const series: Readonly<Record<string, Series>> = {
+  getSpending: { list: "results", points: "buckets", bar: "spent" },
+};
+
 /** By method: what the command does beyond it. */
 const additions: Readonly<Record<string, string>> = {
   listKeys:
@@ -58,8 +73,10 @@ export const groups: readonly CommandGroup[] = methods.map((group) => ({
 }));
 
 function withAddition(command: Method): CliCommand {
-  const addition = additions[command.method];
-  return addition === undefined ? command : { ...command, details: `${command.details}\n\n${addition}` };
+  const { method, details } = command;
+  const addition = additions[method];
+  const given = series[method] === undefined ? command : { ...command, series: series[method] };
+  return addition === undefined ? given : { ...given, details: `${details}\n\n${addition}` };
 }
 
 function commandOf(group: ContractGroup, { of, ...alias }: Alias): CliCommand {

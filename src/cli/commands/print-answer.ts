@@ -1,11 +1,11 @@
 import type { CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { kebabCase } from "../parse-arguments.ts";
-import { type Column, columnsToPrint, valueAt } from "./columns.ts";
+import { type Column, columnsToPrint, rowColumnsOf, rowsOf, valueAt } from "./columns.ts";
 import { fieldsOfMessage, flagName } from "./flags.ts";
-import type { CliCommand } from "./groups.ts";
+import type { CliCommand, Series } from "./groups.ts";
 import { filledColumns, printTable } from "./print-table.ts";
 import { printValue } from "./print-value.ts";
-import { padEnd, paint, printable, type Screen } from "./screen.ts";
+import { padEnd, paint, printable, type Screen, widthOf } from "./screen.ts";
 import type { JsonMessage } from "./set-field.ts";
 
 /** An answer, and how it is printed. */
@@ -46,7 +46,8 @@ export function printAnswer({ command, answer, screen, columns }: ToPrint): Prin
     const rows = (answer[field.name] ?? []) as JsonMessage[];
     if (rows.length === 0) return [];
     const own = field.name === command.items ? columns : undefined;
-    const printed = own ?? filledColumns(columnsToPrint(fieldsOfMessage(field.message ?? "")), rows);
+    const inRow = fieldsOfMessage(field.message ?? "").filter(({ name }) => name !== command.series?.points);
+    const printed = own ?? filledColumns(columnsToPrint(inRow), rows);
     const { text, leftOut } = printTable(printed, rows, screen);
     if (leftOut.length > 0) remarks.push(`No room for ${leftOut.join(", ")}: --output wide has all.`);
     const title = field.name === command.items ? "" : `${paint(screen, "dim", kebabCase(field.name))}\n`;
@@ -56,8 +57,27 @@ export function printAnswer({ command, answer, screen, columns }: ToPrint): Prin
   if (secret !== undefined)
     remarks.push(`This is the only copy of the ${kebabCase(secret.name)}: it is never shown again.`);
   if (command.items !== undefined && tables.length === 0) remarks.push(`No ${kebabCase(command.items)}.`);
+  if (command.series !== undefined) tables.push(printSeries(command, command.series, answer, screen));
   const stdout = [lines, ...tables].filter((text) => text !== "").join("\n");
   return { stdout, stderr: remarks.map((remark) => `${printable(remark)}\n`).join("") + remarkOnPages(answer) };
+}
+
+const barMax = 40;
+
+/** A row for each point, and on a terminal a bar. A single point of each is in the table above. */
+function printSeries(command: CliCommand, { list, points, bar }: Series, answer: JsonMessage, screen: Screen): string {
+  const rows = rowsOf(command, answer);
+  if (rows.length <= (answer[list] as readonly unknown[]).length) return "";
+  const { text } = printTable(filledColumns(rowColumnsOf(command), rows), rows, screen);
+  const [head, ...lines] = text.trimEnd().split("\n");
+  const width = Math.max(...lines.map(widthOf));
+  const room = Math.min(barMax, (screen.columns ?? 0) - width - 2);
+  const most = Math.max(1, ...rows.map((row) => row[bar] as number));
+  const bars = lines.map((line, i) => {
+    const length = Math.round(((rows[i]?.[bar] as number) / most) * Math.max(0, room));
+    return length === 0 ? line : `${padEnd(line, width)}  ${"█".repeat(length)}`;
+  });
+  return [paint(screen, "dim", kebabCase(points)), head, ...bars].map((line) => `${line}\n`).join("");
 }
 
 /** How to get what follows a page, or nothing. */
