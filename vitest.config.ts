@@ -35,6 +35,7 @@ const long = [
   "test/faults/edges/uses.test.ts",
   "test/e2e/shutdown.test.ts",
   "test/faults/crash.test.ts",
+  "test/faults/spending.test.ts",
   "test/cli/copy.test.ts",
   "test/e2e/first-start.test.ts",
   "test/domain/permit-model/permit-model.test.ts",

@@ -1,4 +1,4 @@
-// Long runs: `npm run soak -- <minutes>`, or with `life [minutes]`, `explain`, `news`, `index` or `regions [scenario]`.
+// Long runs: `npm run soak -- <minutes>`, or with `life [minutes]`, `explain`, `usage`, `news`, `index` or `regions [scenario]`.
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 const usage = `usage: npm run soak -- <minutes>              strict limits under load, faults and repairs; 10 by default
        npm run soak -- life [minutes]         random operations from many seeds; 5 minutes by default
        npm run soak -- explain                100 000 explanations beside the verifications that they explain
+       npm run soak -- usage                  what was spent equals the ledger through a million uses on each store
        npm run soak -- news                   what edges learn of changes: 20 restarts, a commit held for a minute
        npm run soak -- index                  indexes are built on a million rows while verifications run
        npm run soak -- regions [scenario]     regions far apart; as root; only scenarios whose name contains the text`;
@@ -15,7 +16,7 @@ const [what = "10", ...rest] = process.argv.slice(2);
 const isLife = what === "life" && rest.length <= 1;
 const minutes = Number(isLife ? (rest[0] ?? "5") : what);
 const isRegions = what === "regions";
-const isNamed = isLife || (["explain", "index", "news"].includes(what) && rest.length === 0);
+const isNamed = isLife || (["explain", "index", "news", "usage"].includes(what) && rest.length === 0);
 const isTimed = minutes > 0 && minutes <= 1440 && (isLife || rest.length === 0);
 if (isLife ? !isTimed : !isRegions && !isNamed && !isTimed) {
   console.error(usage);

@@ -21,8 +21,8 @@ export class Fleet implements LoadedFleet {
   }
 
   /** One process with a store of its own in that folder. */
-  static async startEmbedded(folder: string): Promise<Fleet> {
-    const environment = { LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey };
+  static async startEmbedded(folder: string, own: Record<string, string> = {}): Promise<Fleet> {
+    const environment = { LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, ...own };
     return new Fleet(environment, [await startLatchkey(environment)]);
   }
 
@@ -63,12 +63,13 @@ export class Fleet implements LoadedFleet {
     return this.#killed.has(replica);
   }
 
-  async kill(index: number): Promise<void> {
+  /** Answers how it ended. With SIGTERM it is stopped in order. */
+  kill(index: number, signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): LatchkeyProcess["exited"] {
     const replica = this.replica(index);
     // Noted first, so that no call begins between the signal and the exit.
     this.#killed.add(replica);
-    replica.kill("SIGKILL");
-    await replica.exited;
+    replica.kill(signal);
+    return replica.exited;
   }
 
   /** Puts a new process in the place of a killed one. */

@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { counterOfOwner, limitOfKey, limitOfOwner } from "../../src/domain/subject.ts";
 import type { LatchkeyClient } from "../../src/sdk/index.ts";
 import type { SeededRandom } from "../domain/seeded-random.ts";
 import { type ClientKind, latchkeyOf } from "./clients.ts";
+import { surely } from "./create-surely.ts";
 import type { LoadedFleet } from "./fleet.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
 import { testRootKey } from "./test-root-key.ts";
@@ -29,15 +31,16 @@ interface PricedKey {
   readonly costMax: number;
 }
 
-/** What callers know of one counter, and how it is read. */
-interface Counter extends Account {
-  readonly read: (client: LatchkeyClient) => Promise<number>;
+/** What callers know of the counter of a key or owner. */
+export interface KnownCounter extends Account {
+  readonly of: "key" | "owner";
+  readonly id: string;
 }
 
 /** What callers know of one counter or window. */
 interface Account {
-  /** What there was at the start, or the limit. */
-  readonly start: number;
+  /** What there was at the start, with what was added since; or the limit. */
+  start: number;
   /** The costs of all valid answers. */
   acknowledged: number;
   /** The costs of calls whose outcome is not known. */
@@ -53,7 +56,7 @@ export class PricedLoad {
   readonly #fleet: LoadedFleet;
   readonly #random: SeededRandom;
   readonly #keys: PricedKey[] = [];
-  readonly #counters = new Map<string, Counter>();
+  readonly #counters = new Map<string, KnownCounter>();
   readonly #windows = new Map<string, Account>();
   readonly #sharing: { readonly ownerId: string; readonly keyIds: readonly string[] }[] = [];
 
@@ -66,20 +69,15 @@ export class PricedLoad {
     const { limits = {}, keyLimits = {} } = limited;
     const client = this.#reader();
     await client.owners.createOwner({ ownerId, ...counterOf(remaining), ...rulesOf(limits) });
-    if (remaining !== undefined) {
-      const read = async ({ owners }: LatchkeyClient) => (await owners.getOwner({ ownerId })).remaining ?? Number.NaN;
-      this.#counters.set(counterOfOwner(ownerId), { ...account(remaining), read });
-    }
+    if (remaining !== undefined)
+      this.#counters.set(counterOfOwner(ownerId), { ...account(remaining), of: "owner", id: ownerId });
     for (const [name, limit] of Object.entries(limits)) this.#windows.set(limitOfOwner(ownerId, name), account(limit));
     const keyIds: string[] = [];
     for (let i = 0; i < keys; i++) {
       const own = { apiId: "api", ownerId, ...counterOf(keyRemaining), ...rulesOf(keyLimits) };
       const { key, keyId } = await client.keys.createKey(own);
       keyIds.push(keyId);
-      if (keyRemaining !== undefined) {
-        const read = async ({ keys }: LatchkeyClient) => (await keys.getKey({ keyId })).remaining ?? Number.NaN;
-        this.#counters.set(keyId, { ...account(keyRemaining), read });
-      }
+      if (keyRemaining !== undefined) this.#counters.set(keyId, { ...account(keyRemaining), of: "key", id: keyId });
       for (const [name, limit] of Object.entries(keyLimits)) this.#windows.set(limitOfKey(keyId, name), account(limit));
       this.#keys.push({
         key,
@@ -121,6 +119,32 @@ export class PricedLoad {
     return this.answers["RATE_LIMITED of owner"] ?? 0;
   }
 
+  /** By their subjects. */
+  get counters(): ReadonlyMap<string, KnownCounter> {
+    return this.#counters;
+  }
+
+  /** Adds so much to a balance, or takes it away, once. Through any replica, again and again until one answers. */
+  async change({ of, id }: Pick<KnownCounter, "of" | "id">, by: number): Promise<void> {
+    const counter = this.#counters.get(of === "key" ? id : counterOfOwner(id)) as KnownCounter;
+    const change = { op: by < 0 ? "decrement" : "increment", value: Math.abs(by) } as const;
+    const repeated = { idempotencyKey: randomUUID() };
+    for (;;) {
+      const { baseUrl } = this.#fleet.replica(this.#random.integer(0, this.#fleet.size - 1));
+      const { keys, owners } = latchkeyOf("sdk", baseUrl, testRootKey);
+      try {
+        if (of === "key") await keys.updateRemaining({ keyId: id, ...change }, repeated);
+        else await owners.updateRemaining({ ownerId: id, ...change }, repeated);
+        counter.start += by;
+        return;
+      } catch (error) {
+        const { status = 503 } = error as { status?: number };
+        if (status !== 503) throw error;
+        await delay(10);
+      }
+    }
+  }
+
   get #answered(): number {
     return Object.values(this.answers).reduce((sum, times) => sum + times, 0);
   }
@@ -129,8 +153,9 @@ export class PricedLoad {
   async problems(): Promise<string[]> {
     const problems: string[] = [];
     const taken = new Map<string, number>();
-    for (const [subject, { start, acknowledged, open, read }] of this.#counters) {
-      const paid = start - (await read(this.#reader()));
+    for (const [subject, counter] of this.#counters) {
+      const { start, acknowledged, open } = counter;
+      const paid = start - (await readCounter(this.#reader(), counter)).remaining;
       taken.set(subject, paid);
       if (paid < acknowledged) problems.push(`${subject} has lost ${acknowledged - paid}`);
       if (paid > acknowledged + open) problems.push(`${subject} has paid ${paid}, ${acknowledged} told, ${open} open`);
@@ -209,6 +234,16 @@ export class PricedLoad {
   #note(answer: string): void {
     this.answers[answer] = (this.answers[answer] ?? 0) + 1;
   }
+}
+
+/** What the service says of the counter. */
+export async function readCounter(
+  { keys, owners }: LatchkeyClient,
+  { of, id }: Pick<KnownCounter, "of" | "id">,
+): Promise<{ readonly remaining: number; readonly spent: number }> {
+  const read = await surely(async () => (of === "key" ? keys.getKey({ keyId: id }) : owners.getOwner({ ownerId: id })));
+  const { remaining = Number.NaN, spent = Number.NaN } = read;
+  return { remaining, spent };
 }
 
 function account(start: number): Account {
