@@ -10,7 +10,7 @@ import { type StartedService, startReplicas, startWorkers } from "./start-servic
 
 // LATCHKEY_LIFE_SEED chooses the operations of a run that failed once more.
 const seed = Number(process.env.LATCHKEY_LIFE_SEED ?? Date.now() % 1_000_000);
-const operations = sized(2000, 10_000);
+const operations = sized(1500, 10_000);
 const conflicting = sized(200, 1000);
 
 /** A run in which one of these hardly happens would show little of it. */

@@ -16,7 +16,7 @@ import { blocksOf, type PlanNode, rowsExamined } from "./examined-rows.ts";
 import { openTestEngine } from "./sqlite/open-test-engine.ts";
 
 const countersStored = 2000;
-const hoursStored = 50;
+const hoursStored = 12;
 
 const subjects = (from: string, count: number) => Array.from({ length: count }, (_, i) => `${from}${i + 1}`);
 const hours = (count: number) => Array.from({ length: count }, (_, i) => i);
