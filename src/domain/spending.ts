@@ -1,5 +1,5 @@
 import { boundaryIndex, boundaryMs, nextBoundaryMs } from "./refill-calendar.ts";
-import { hourMs, type UsageCounter } from "./usage.ts";
+import { hourMs, nextRefillMs, type UsageCounter } from "./usage.ts";
 
 /* How what was spent is asked for: in buckets, each from one boundary to the next. All times are UTC. */
 
@@ -76,16 +76,19 @@ export function bucketsOf(boundaries: readonly number[], spentBefore: readonly n
   });
 }
 
+/** The last moment that callers can have in a message: the end of the year 9999. */
+const momentMax = 253_402_300_799_999;
+
 /** When nothing is left, if uses go on as they did since then. Undefined: never, or not before the next refill. */
 export function runsOutAtMs(
-  { remaining, refill, meter }: UsageCounter,
+  counter: UsageCounter,
   recent: { readonly spent: number; readonly sinceMs: number },
   nowMs: number,
 ): number | undefined {
   if (recent.spent <= 0) return undefined;
+  const { remaining, meter } = counter;
   // The first uses of a new counter are no pace yet.
   const elapsedMs = Math.max(hourMs, nowMs - Math.max(recent.sinceMs, meter.sinceMs));
   const endMs = Math.ceil(nowMs + (remaining * elapsedMs) / recent.spent);
-  const refillMs = refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs);
-  return refillMs !== undefined && refillMs <= endMs ? undefined : endMs;
+  return endMs > momentMax || (nextRefillMs(counter) ?? endMs + 1) <= endMs ? undefined : endMs;
 }

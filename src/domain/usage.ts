@@ -1,5 +1,5 @@
 import { type CostRun, fitting } from "./cost-runs.ts";
-import { boundariesPassed, latestBoundaryMs, type RefillInterval } from "./refill-calendar.ts";
+import { boundariesPassed, latestBoundaryMs, nextBoundaryMs, type RefillInterval } from "./refill-calendar.ts";
 
 /** The largest value of a counter; refills are clamped to it. */
 export const remainingMax = 2_147_483_647;
@@ -59,6 +59,11 @@ export function newCounter(remaining: number, rule: RefillRule | undefined, nowM
     refill: rule && { ...rule, refilledThroughMs: latestBoundaryMs(rule.interval, nowMs) },
     meter: { credited: remaining, hour: 0, sinceMs: nowMs, formerSpent: 0 },
   };
+}
+
+/** When the next refill is due. Undefined: never. */
+export function nextRefillMs({ refill }: Pick<UsageCounter, "refill">): number | undefined {
+  return refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs);
 }
 
 /** What was taken from the counter, and from those of its subject before. */

@@ -1,6 +1,6 @@
 import type { UsageService } from "../../gen/latchkey/v1/usage_pb.js";
-import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import { boundariesIn, type Granularity, readingsMax, type SpendingRange } from "../domain/spending.ts";
+import { nextRefillMs } from "../domain/usage.ts";
 import { getSpending, type Spending } from "../usecases/get-spending.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { ApiError } from "./api-error.ts";
@@ -64,7 +64,6 @@ function boundariesOf(range: SpendingRange, counters: number): readonly number[]
 }
 
 function toSpendingMessage(of: "key" | "owner", { id, spent, buckets, counter, runsOutAtMs: runsOutAt }: Spending) {
-  const refill = counter?.refill;
   return {
     ...(of === "key" ? { keyId: id } : { ownerId: id }),
     spent,
@@ -76,7 +75,7 @@ function toSpendingMessage(of: "key" | "owner", { id, spent, buckets, counter, r
     })),
     meteredSince: counter?.meter.sinceMs,
     remaining: counter?.remaining,
-    nextRefillAt: refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs),
+    nextRefillAt: counter && nextRefillMs(counter),
     runsOutAt,
   };
 }

@@ -1,8 +1,7 @@
 import type { StoredCounter } from "../domain/explanation.ts";
 import { keyOf } from "../domain/key.ts";
 import { ownerOf } from "../domain/owner.ts";
-import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import type { UsageCounter } from "../domain/usage.ts";
+import { nextRefillMs, type UsageCounter } from "../domain/usage.ts";
 import type { Management } from "../store/management.ts";
 import type { ReadHolders } from "../store/root-access.ts";
 import { type AuthoriseDeps, createAuthorise, requirePermission } from "./authorise.ts";
@@ -34,6 +33,5 @@ export function createReadHolders(deps: ReadHoldersDeps): ReadHolders {
 
 function toStoredCounter(counter: UsageCounter | undefined): StoredCounter | undefined {
   if (counter === undefined) return undefined;
-  const { remaining, refill } = counter;
-  return { remaining, nextRefillMs: refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs) };
+  return { remaining: counter.remaining, nextRefillMs: nextRefillMs(counter) };
 }

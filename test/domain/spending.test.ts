@@ -71,6 +71,11 @@ describe("a counter runs out", () => {
     expect(runsOutAtMs(counter(0), { spent: 24, sinceMs }, nowMs)).toBe(nowMs);
   });
 
+  it("never, if that were after the year 9999, which no date can be", () => {
+    expect(runsOutAtMs(counter(2_147_483_647), { spent: 1, sinceMs }, nowMs)).toBeUndefined();
+    expect(runsOutAtMs(counter(2_147_483_647), { spent: 1000, sinceMs }, nowMs)).toBeDefined();
+  });
+
   it("never, if nothing was spent", () => {
     expect(runsOutAtMs(counter(48), { spent: 0, sinceMs }, nowMs)).toBeUndefined();
   });

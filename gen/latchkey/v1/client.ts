@@ -1192,8 +1192,8 @@ export interface Spending {
   /** When the next refill is due, Unix time in milliseconds. Absent when it is not refilled. */
   nextRefillAt?: number;
   /**
-   * When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, or
-   * when a refill comes first.
+   * When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, when
+   * a refill comes first, or when it would be after the year 9999.
    */
   runsOutAt?: number;
 }

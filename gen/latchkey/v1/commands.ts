@@ -2735,7 +2735,7 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "name": "runsOutAt",
       "type": "integer",
       "unit": "moment",
-      "details": "When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, or when a refill comes first."
+      "details": "When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, when a refill comes first, or when it would be after the year 9999."
     }
   ],
   "SpendingBucket": [

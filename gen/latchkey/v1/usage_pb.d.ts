@@ -139,8 +139,8 @@ export declare type Spending = Message<"latchkey.v1.Spending"> & {
   nextRefillAt?: number | undefined;
 
   /**
-   * When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, or
-   * when a refill comes first.
+   * When nothing is left at the pace of the last 24 hours, Unix time in milliseconds. Absent when nothing was spent in them, when
+   * a refill comes first, or when it would be after the year 9999.
    *
    * @generated from field: optional double runs_out_at = 8;
    */
